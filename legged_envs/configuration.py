@@ -1,138 +1,192 @@
-"""The base of all configurations: dataclasses that refuse fields they lack, and that print as tables."""
+"""Base of all configurations: dataclasses that refuse unknown fields and print as tables."""
 
 import copy
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from legged_envs.checks import did_you_mean
 from legged_envs.tables import Table, TableRepr, format_cell, shorten
 
+MAX_VALUE_LENGTH = 40
+"""Largest number of characters of a value in the ``repr`` of a configuration."""
+
+MISSPELLING_CUTOFF = 0.85
+"""Similarity, 0 to 1, from which a new attribute counts as a misspelt field."""
+
+_NOT_FIELDS = (type, property, classmethod, staticmethod, FunctionType)
+
 
 class Configuration(TableRepr):
-    """A dataclass that cannot be given an attribute which its class does not declare: AttributeError. Its ``repr``
-    names the fields that are not at their defaults."""
+    """Base of configurations, which are dataclasses.
+
+    An attribute that the class does not declare cannot be set. The ``repr`` has the fields that
+    differ from their defaults; ``str`` has all of them as tables, one for each dict of terms.
+    """
 
     def __init_subclass__(cls, **arguments: Any):
         super().__init_subclass__(**arguments)
-        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # else the decorator writes one, of all fields
+        # The dataclass decorator writes a repr of all fields into a class that only has an
+        # inherited one. So each class gets the inherited repr as its own.
+        inherited_repr = cls.__repr__
+        cls.__repr__ = inherited_repr  # type: ignore[method-assign]
 
-    if not TYPE_CHECKING:
+    if not TYPE_CHECKING:  # Else a type checker would accept every attribute.
 
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name not in type(self).__dataclass_fields__ and not hasattr(type(self), name):
-                known = [field.name for field in fields(self)]
-                wrong = f"{type(self).__name__} has no field {name!r}; {did_you_mean(name, known)}"
-                raise AttributeError(f"{wrong}it has: {', '.join(known)}")
+        def __setattr__(self, name: str, value: object) -> None:
+            is_declared = name in type(self).__dataclass_fields__ or hasattr(type(self), name)
+            if not is_declared:
+                known = [field.name for field in dataclasses.fields(self)]
+                raise AttributeError(
+                    f"{type(self).__name__} has no field {name!r}; "
+                    f"{did_you_mean(name, known)}it has: {', '.join(known)}"
+                )
             super().__setattr__(name, value)
 
     def _describe(self) -> str:
-        own = {
-            field.name: getattr(self, field.name) for field in fields(self) if _differs(self, field)
-        }  # type: ignore[arg-type]
-        return ", ".join(f"{name}={_shown(value)}" for name, value in own.items())
+        parts = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if _differs_from_default(self, field):
+                parts.append(f"{field.name}={_format_value(getattr(self, field.name))}")
+        return ", ".join(parts)
 
     def _as_tables(self) -> Iterator[Table]:
         rows = [(name, value) for name, value in vars(self).items() if not _are_terms(value)]
         yield type(self).__name__, ("field", "value"), rows
-        yield from _tables_within("", self)
+        yield from _tables_of_terms("", self)
 
 
-def _differs(cfg: Any, field: Field[Any]) -> bool:
-    default = field.default if field.default_factory is MISSING else field.default_factory()
+def _differs_from_default(cfg: Configuration, field: Field[Any]) -> bool:
+    default = field.default
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
     return repr(getattr(cfg, field.name)) != repr(default)
 
 
 def _are_terms(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and bool(value)
-        and all(isinstance(item, Configuration) for item in value.values())
-    )
+    """Return True for a dict of configurations, such as the reward terms of a task."""
+    if not isinstance(value, dict) or not value:
+        return False
+    return all(isinstance(item, Configuration) for item in value.values())
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if _are_terms(value):
-        return f"{{{', '.join(value)}}}" if len(value) < 4 else f"{{{len(value)} terms}}"
-    text = format_cell(value) if callable(value) else repr(value)
+        names = ", ".join(value)
+        return f"{{{names}}}" if len(value) < 4 else f"{{{len(value)} terms}}"
     if isinstance(value, dict):
-        text = f"{{{', '.join(f'{key!r}: {_shown(item)}' for key, item in value.items())}}}"
-    return shorten(text, 40)
+        items = [f"{key!r}: {_format_value(item)}" for key, item in value.items()]
+        text = f"{{{', '.join(items)}}}"
+    elif callable(value):
+        text = format_cell(value)
+    else:
+        text = repr(value)
+    return shorten(text, MAX_VALUE_LENGTH)
 
 
-def _tables_within(path: str, cfg: Any) -> Iterator[Table]:
-    """What the dicts of terms in a configuration hold, and those in the terms."""
+def _tables_of_terms(path: str, cfg: Configuration) -> Iterator[Table]:
+    """Return one table for each dict of terms in a configuration, and in its terms.
+
+    Args:
+        path: Path to ``cfg`` with a dot at its end, for the titles.
+        cfg: Configuration that may hold dicts of terms.
+    """
     for name, terms in vars(cfg).items():
         if not _are_terms(terms):
             continue
-        kinds, first = {type(term) for term in terms.values()}, next(iter(terms.values()))
-        columns = [column for column, value in vars(first).items() if not _are_terms(value)]
-        rows = [(key, *map(vars(term).get, columns)) for key, term in terms.items()]
-        several = ("term", "configuration"), [*terms.items()]
-        yield path + name, *(several if len(kinds) > 1 else (("term", *columns), rows))
+        yield _table_of_terms(path + name, terms)
         for key, term in terms.items():
-            yield from _tables_within(f"{path}{name}.{key}.", term)
+            yield from _tables_of_terms(f"{path}{name}.{key}.", term)
 
 
-_NO_FIELDS = (type, property, classmethod, staticmethod, type(lambda: 0))
+def _table_of_terms(title: str, terms: dict[str, Configuration]) -> Table:
+    all_terms = list(terms.values())
+    kinds = {type(term) for term in all_terms}
+    if len(kinds) > 1:  # They have different fields, so their lines are shown.
+        return title, ("term", "configuration"), list(terms.items())
+    columns = [name for name, value in vars(all_terms[0]).items() if not _are_terms(value)]
+    rows: list[Sequence[object]] = []
+    for key, term in terms.items():
+        values = [vars(term).get(column) for column in columns]
+        rows.append((key, *values))
+    return title, ("term", *columns), rows
+
+
+class ConfigClass(Configuration):
+    """Base that :func:`configclass` adds to a class: ``replace``, ``copy`` and a check of names.
+
+    A subclass may assign new fields without an annotation. If such a name is nearly that of a field
+    of this package, it is refused as a misspelling.
+    """
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        own_fields: list[str] = []
+        declared = set(inspect.get_annotations(cls))
+        for base in cls.__mro__[1:]:
+            annotated = inspect.get_annotations(base)
+            declared.update(annotated)
+            declared.update(vars(base))
+            if base.__module__.startswith("legged_envs."):
+                own_fields.extend(annotated)
+        for name, value in vars(cls).items():
+            if name in declared or isinstance(value, _NOT_FIELDS):
+                continue
+            similar = difflib.get_close_matches(name, own_fields, 1, MISSPELLING_CUTOFF)
+            if similar:
+                raise AttributeError(
+                    f"{cls.__name__}.{name} is not a field of its bases; "
+                    f"did you mean {similar[0]!r}? If it is meant as a new field, annotate it"
+                )
+
+    def replace(self, **changes: Any) -> Any:
+        """Return a copy with other values of some fields."""
+        return dataclasses.replace(self.copy(), **changes)
+
+    def copy(self) -> Any:
+        """Return a deep copy."""
+        return copy.deepcopy(self)
 
 
 @dataclass_transform()
 def configclass(cls: Any) -> Any:
-    """Make ``cls`` a configuration: what it assigns is a field, annotated or not, mutable defaults are copied, unknown
-    fields are refused. Functions, properties and nested classes are no fields. It has ``replace`` and ``copy``."""
+    """Turn a class into a configuration, as Isaac Lab's decorator of this name does.
+
+    Every value that the class assigns is a field, with or without an annotation. Functions,
+    properties and nested classes are not fields. Each object gets its own copy of a mutable
+    default. The class gets the methods of :class:`ConfigClass`, and unknown fields are refused.
+    """
     annotations = dict(inspect.get_annotations(cls))
-    assigned = {
-        n: value
-        for n, value in vars(cls).items()
-        if not (n.startswith("__") or isinstance(value, _NO_FIELDS))
-    }
-    for name in (
-        annotations := annotations
-        | {n: type(v) for n, v in assigned.items() if n not in annotations}
-    ):
-        value = getattr(cls, name, dataclasses.MISSING)
-        if value is dataclasses.MISSING:
-            setattr(cls, name, dataclasses.field(default_factory=lambda: dataclasses.MISSING))
-        elif type(value).__hash__ is None or (hasattr(value, "__dict__") and not callable(value)):
-            setattr(cls, name, dataclasses.field(default_factory=partial(copy.deepcopy, value)))
+    for name, value in vars(cls).items():
+        is_field = not name.startswith("__") and not isinstance(value, _NOT_FIELDS)
+        if is_field and name not in annotations:
+            annotations[name] = type(value)
+    for name in annotations:
+        default = getattr(cls, name, MISSING)
+        if default is MISSING:
+            # Isaac Lab's fields without a default are MISSING until a user sets them.
+            setattr(cls, name, dataclasses.field(default_factory=lambda: MISSING))
+        elif _is_mutable(default):
+            factory = partial(copy.deepcopy, default)
+            setattr(cls, name, dataclasses.field(default_factory=factory))
     cls.__annotations__ = annotations
     cls = dataclasses.dataclass(repr=False)(cls)
-    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return cls if issubclass(cls, ConfigClass) else type(cls.__name__, (cls, ConfigClass), names)
+    if issubclass(cls, ConfigClass):
+        return cls
+    names = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
+    return type(cls.__name__, (cls, ConfigClass), names)
 
 
-class ConfigClass(Configuration):
-    """What :func:`configclass` adds to a class. A subclass that assigns, without annotation, what is nearly the name of
-    a field of ours is an AttributeError."""
-
-    def __init_subclass__(cls, **arguments: Any):
-        super().__init_subclass__(**arguments)
-        parents = {base: inspect.get_annotations(base) for base in cls.__mro__[1:]}
-        ours = [
-            name
-            for base, names in parents.items()
-            if base.__module__.startswith("legged_envs.")
-            for name in names
-        ]
-        own = {name for name, value in vars(cls).items() if not isinstance(value, _NO_FIELDS)}
-        for name in own.difference(
-            inspect.get_annotations(cls), *parents.values(), *map(vars, parents)
-        ):
-            if close := difflib.get_close_matches(name, ours, 1, 0.85):
-                wrong = (
-                    f"{cls.__name__}.{name} is no field of its bases; did you mean {close[0]!r}?"
-                )
-                raise AttributeError(f"{wrong} If it is meant as a new field, annotate it")
-
-    def replace(self, **changes: Any) -> Any:
-        """A copy with other values of some fields."""
-        return dataclasses.replace(self.copy(), **changes)
-
-    def copy(self) -> Any:
-        """A copy that shares nothing with this one."""
-        return copy.deepcopy(self)
+def _is_mutable(value: object) -> bool:
+    if type(value).__hash__ is None:
+        return True
+    return hasattr(value, "__dict__") and not callable(value)

@@ -1,159 +1,255 @@
-"""What an object's future depends on, saved and taken back by the names of its attributes."""
+"""Saving, restoring and copying of the state of objects: trees of tensors, arrays and containers.
+
+There are three ways to return to an earlier state:
+
+* :func:`copy_state` and :func:`restore_state` save a state that may be written to a file.
+* :func:`preserve_contents` undoes what a block changes inside of containers and tensors.
+* :func:`copy_rows` and :func:`restore_rows` undo changes of the rows of some environments.
+"""
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+Tree: TypeAlias = Any
+"""A tensor, array, number or object with a state, or containers of these, nested in any way."""
+
 
 class Stateful:
-    """Saves the attributes that ``STATE`` names, under the names without underscores in front, and takes them back."""
+    """Base of objects that save the attributes named in :attr:`STATE`."""
 
     STATE: tuple[str, ...] = ()
+    """Names of the saved attributes. A state has them without leading underscores."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tree]:
+        """Return a copy of the saved attributes."""
         return {name.lstrip("_"): copy_state(getattr(self, name)) for name in self.STATE}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Tree]) -> None:
+        """Set the saved attributes to those of a state from :meth:`state_dict`."""
         for name in self.STATE:
-            setattr(self, name, restore_state(getattr(self, name), state[name.lstrip("_")]))
+            restored = restore_state(getattr(self, name), state[name.lstrip("_")])
+            setattr(self, name, restored)
 
 
-def copy_state(value: Any) -> Any:
-    """A copy of a value; of an object with a ``state_dict``, also in dicts, lists and tuples, that in its place."""
+def copy_state(value: Tree) -> Tree:
+    """Return a copy of a tree, with the ``state_dict()`` of each object that has one."""
     if isinstance(value, Stateful):
         return value.state_dict()
     if hasattr(value, "state_dict"):
-        return copy.deepcopy(value.state_dict())  # that of a module shares its memory
+        # The state of a torch module shares the memory of its parameters.
+        return copy.deepcopy(value.state_dict())
     if isinstance(value, dict):
         return {key: copy_state(item) for key, item in value.items()}
+    # Exact types: a subclass, such as a named tuple, may not be made from an iterable.
     if type(value) in (list, tuple):
-        return type(value)(map(copy_state, value))
-    return value.detach().clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+        return type(value)([copy_state(item) for item in value])
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return copy.deepcopy(value)
 
 
-def restore_state(own: Any, state: Any) -> Any:
-    """What takes the place of ``own`` to return to a ``state`` from :func:`copy_state`: objects and dicts stay the same."""
-    if hasattr(own, "load_state_dict"):
-        own.load_state_dict(state)
-    elif isinstance(own, dict):
-        own.update({key: restore_state(item, state[key]) for key, item in own.items()})
-    else:
-        return copy_state(state)
-    return own
+def restore_state(current: Tree, state: Tree) -> Tree:
+    """Bring a value to a state from :func:`copy_state`.
+
+    Args:
+        current: Present value. Objects with a state and dicts are changed in place.
+        state: State to return to.
+
+    Returns:
+        The value to use in place of ``current``: the same object if it was changed in place.
+    """
+    if hasattr(current, "load_state_dict"):
+        current.load_state_dict(state)
+        return current
+    if isinstance(current, dict):
+        restored = {key: restore_state(item, state[key]) for key, item in current.items()}
+        current.update(restored)
+        return current
+    return copy_state(state)
 
 
-def map_tree(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """``function`` of each leaf of a tree of dicts and tuples, or of such trees of the same structure."""
+def map_tree(function: Callable[..., Tree], value: Tree, *others: Tree) -> Tree:
+    """Apply a function to each leaf of a tree of dicts and tuples.
+
+    Args:
+        function: Called with a leaf of ``value`` and the leaves of ``others`` at the same place.
+        value: Tree that decides the structure.
+        others: Trees of the same structure.
+
+    Returns:
+        A tree of the results.
+    """
     if isinstance(value, dict):
-        return {
-            key: map_tree(function, item, *(other[key] for other in others))
-            for key, item in value.items()
-        }
+        mapped = {}
+        for key, item in value.items():
+            other_items = [other[key] for other in others]
+            mapped[key] = map_tree(function, item, *other_items)
+        return mapped
     if isinstance(value, tuple):
         return tuple(map_tree(function, *items) for items in zip(value, *others, strict=True))
     return function(value, *others)
 
 
-def is_state(value: Any) -> bool:
-    """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such, in which
-    there may be strings and None too."""
+def is_state(value: object) -> bool:
+    """Return True if a value can be saved as a state.
+
+    These are tensors, arrays, numbers, objects with a ``load_state_dict``, and containers of them,
+    which may also hold strings and None.
+    """
     if isinstance(value, (dict, list, tuple, set, deque)):
-        items = [
-            item
-            for item in (value.values() if isinstance(value, dict) else value)
-            if item is not None
-        ]
-        return all(isinstance(item, str) or is_state(item) for item in items)
-    known = torch.Tensor, np.ndarray, np.generic, int, float
-    return isinstance(value, known) or hasattr(type(value), "load_state_dict")
+        return all(
+            item is None or isinstance(item, str) or is_state(item) for item in _items(value)
+        )
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic, int, float)):
+        return True
+    return hasattr(type(value), "load_state_dict")
 
 
 @torch.no_grad()
-def replace_in_place(own: Any, value: Any) -> Any:
-    """What takes the place of ``own``: itself, where it is a container, or an array or tensor of the same kind: others
-    may hold it, or views of it."""
-    if isinstance(own, (torch.Tensor, np.ndarray)) and isinstance(
-        value, (torch.Tensor, np.ndarray)
-    ):
-        if own.shape == value.shape and own.dtype == value.dtype and _is_writable(own):
-            own[...] = value  # type: ignore[assignment]
-            return own
-    elif isinstance(own, dict) and isinstance(value, dict):
-        return _refill(
-            own, {name: replace_in_place(own.get(name), item) for name, item in value.items()}
-        )
-    elif type(own) is type(value) in (list, tuple) and len(own) == len(value):
-        items = [replace_in_place(*pair) for pair in zip(own, value, strict=True)]
-        return _refill(own, items) if isinstance(own, list) else tuple(items)
-    elif isinstance(own, (list, set, deque)) and type(own) is type(value):
-        return _refill(own, copy_state(value))
-    return restore_state(own, value)
+def replace_in_place(current: Tree, value: Tree) -> Tree:
+    """Give a present value the contents of another one, in the same memory where possible.
+
+    Other objects may hold containers, arrays and tensors of ``current``, or views of them. They see
+    the new contents.
+
+    Args:
+        current: Present value.
+        value: Value to take.
+
+    Returns:
+        The value to use in place of ``current``: the same object if it was changed in place.
+    """
+    if _is_array(current) and _is_array(value):
+        if _fits_into(value, current):
+            current[...] = value
+            return current
+    elif isinstance(current, dict) and isinstance(value, dict):
+        items = {key: replace_in_place(current.get(key), item) for key, item in value.items()}
+        return _refill(current, items)
+    elif _are_sequences_of_one_length(current, value):
+        replaced = [replace_in_place(*pair) for pair in zip(current, value, strict=True)]
+        return _refill(current, replaced) if isinstance(current, list) else tuple(replaced)
+    elif isinstance(current, (list, set, deque)) and type(current) is type(value):
+        return _refill(current, copy_state(value))
+    return restore_state(current, value)
 
 
-def _is_writable(value: Any) -> bool:
-    """Whether each element of an array or tensor can be written to, as those of an expanded one can not."""
-    if isinstance(value, np.ndarray):
-        return bool(value.flags.writeable)
-    return value.layout == torch.strided and 0 not in value.stride()
+def _is_array(value: object) -> bool:
+    return isinstance(value, (torch.Tensor, np.ndarray))
 
 
-def _refill(own: Any, items: Any) -> Any:
-    """``own``, a container, with other ``items``."""
-    own.clear()
-    (own.update if isinstance(own, (dict, set)) else own.extend)(items)
-    return own
+def _fits_into(value: Tree, array: Tree) -> bool:
+    same_kind = bool(array.shape == value.shape and array.dtype == value.dtype)
+    return same_kind and _is_writable(array)
 
 
-def _contents(value: Any, found: dict[int, Any]) -> dict[int, Any]:
-    """Containers, arrays and tensors in ``value``, each with a copy, by their ids."""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
-        found[id(value)] = value, copy_state(value)
-    elif isinstance(value, (dict, list, tuple, set, deque)) and id(value) not in found:
-        found[id(value)] = value, copy.copy(value)
-        for item in value.values() if isinstance(value, dict) else value:
-            _contents(item, found)
-    return found
+def _are_sequences_of_one_length(first: Tree, second: Tree) -> bool:
+    if type(first) not in (list, tuple) or type(first) is not type(second):
+        return False
+    return len(first) == len(second)
+
+
+def _is_writable(array: torch.Tensor | np.ndarray) -> bool:
+    """Return True if each element can be written, unlike in an expanded tensor."""
+    if isinstance(array, np.ndarray):
+        return bool(array.flags.writeable)
+    return array.layout == torch.strided and 0 not in array.stride()
+
+
+def _items(container: Tree) -> Iterable[Tree]:
+    return container.values() if isinstance(container, dict) else container
+
+
+def _refill(container: Tree, items: Tree) -> Tree:
+    container.clear()
+    if isinstance(container, (dict, set)):
+        container.update(items)
+    else:
+        container.extend(items)
+    return container
 
 
 @contextmanager
-def preserve_contents(value: Any) -> Iterator[None]:
-    """Put back what is in ``value``, a container, and in the containers, arrays and tensors in it."""
-    found = _contents(value, {})
+def preserve_contents(container: Tree) -> Iterator[None]:
+    """Undo what a ``with`` block changes inside of a container.
+
+    The container, and the containers, arrays and tensors in it, get their earlier contents after
+    the block, unless it raises.
+    """
+    # Pairs (object, copy of its contents) by id, as containers cannot be keys.
+    found: dict[int, tuple[Tree, Tree]] = {}
+    _copy_contents(container, found)
     yield
     with torch.no_grad():
-        for each, before in found.values():
-            if isinstance(each, (dict, list, set, deque)):
-                _refill(each, before)
-            elif not isinstance(each, tuple) and _is_writable(each):
-                each[...] = before
+        for current, before in found.values():
+            if isinstance(current, (dict, list, set, deque)):
+                _refill(current, before)
+            elif _is_array(current) and _is_writable(current):
+                current[...] = before
 
 
-def copy_rows(values: Any, num_envs: int) -> dict[Any, Any]:
-    """The tensors with a row per environment, each with a copy, by name or index."""
-    kept: dict[Any, Any] = {}
-    for name, value in values.items() if isinstance(values, dict) else enumerate(values):
+def _copy_contents(value: Tree, found: dict[int, tuple[Tree, Tree]]) -> None:
+    if _is_array(value):
+        found[id(value)] = (value, copy_state(value))
+    elif isinstance(value, (dict, list, tuple, set, deque)) and id(value) not in found:
+        found[id(value)] = (value, copy.copy(value))
+        for item in _items(value):
+            _copy_contents(item, found)
+
+
+def copy_rows(values: Tree, num_envs: int) -> dict[Any, Tree]:
+    """Copy the tensors that have one row per environment.
+
+    Args:
+        values: Dict or list, which may hold further dicts, lists and deques.
+        num_envs: Number of rows of the tensors to copy.
+
+    Returns:
+        Pairs (tensor, copy) by the names or indices in ``values``, for :func:`restore_rows`.
+    """
+    rows: dict[Any, Tree] = {}
+    for name, value in _named_items(values):
         if isinstance(value, (dict, list, deque)):
-            kept[name] = copy_rows(value, num_envs)
+            rows[name] = copy_rows(value, num_envs)
         elif isinstance(value, torch.Tensor) and value.shape[:1] == (num_envs,):
-            kept[name] = value, value.clone()
-    return kept
+            rows[name] = (value, value.clone())
+    return rows
 
 
-def restore_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> None:
-    """Give ``rows`` of the tensors in ``values`` what they were ``before``, as far as these are still there."""
-    present = values if isinstance(values, Mapping) else dict(enumerate(values))
+def restore_rows(values: Tree, before: dict[Any, Tree], rows: torch.Tensor) -> None:
+    """Restore the rows of some environments.
+
+    A tensor that is gone, or that has another shape now, is left out.
+
+    Args:
+        values: Mapping or list to change, with the contents of an earlier ``values``.
+        before: Result of :func:`copy_rows` for the earlier ``values``.
+        rows: Environments to restore: indices, or a mask of shape (num_envs,).
+    """
+    present = dict(_named_items(values))
     for name, old in before.items():
         new = present.get(name)
-        if isinstance(old, dict) and isinstance(new, (dict, list, deque)):
-            restore_rows(new, old, rows)
-        elif isinstance(new, torch.Tensor) and isinstance(old, tuple) and new.shape == old[1].shape:
-            if new is old[0] and not _is_writable(new):
-                continue
-            if new is not old[0]:
-                new = values[name] = new.clone()  # what took its place may be a view of another's
-            new[rows] = old[1][rows].to(new.dtype)
+        if isinstance(old, dict):
+            if isinstance(new, (dict, list, deque)):
+                restore_rows(new, old, rows)
+            continue
+        old_tensor, old_rows = old
+        if not isinstance(new, torch.Tensor) or new.shape != old_rows.shape:
+            continue
+        if new is not old_tensor:
+            # The new tensor may be a view of another one, which must not change.
+            new = new.clone()
+            values[name] = new
+        elif not _is_writable(new):
+            continue
+        new[rows] = old_rows[rows].to(new.dtype)
+
+
+def _named_items(values: Tree) -> Iterable[tuple[Any, Tree]]:
+    return values.items() if isinstance(values, Mapping) else enumerate(values)

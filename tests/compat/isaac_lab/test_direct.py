@@ -619,9 +619,7 @@ def test_missing_methods_and_fields():
     ):
         StandCfg().decimatoin = 2
     for name, meant in {"action_spce": "action_space", "decimaton": "decimation"}.items():
-        with pytest.raises(
-            AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"
-        ):
+        with pytest.raises(AttributeError, match=f"C.{name} .*'{meant}'"):
             configclass(type("C", (StandCfg,), {name: 3}))
     assert configclass(type("C", (StandCfg,), {"robot_2": GO2, "leg_1": 1}))().leg_1 == 1
     with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*no 'robo'; did you mean 'robot'"):
