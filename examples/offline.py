@@ -17,7 +17,8 @@ from legged_envs.checks import check_number, whole_number
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.record import load_dataset
-from legged_envs.policy.policy import contract, save_policy
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import save_policy
 from legged_envs.system_checks import check_output
 from legged_envs.tasks import make_task_cfg
 

@@ -22,7 +22,7 @@ import tyro
 from legged_envs import __version__, checks, errors, system_checks
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
-from legged_envs.policy.header import HEADS, headline, read_evaluation, record_evaluation
+from legged_envs.policy.header import HEADLINE_COLUMNS, headline, read_evaluation, record_evaluation
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
@@ -50,7 +50,7 @@ def list_tasks(
     heads = (
         "robot",
         "joints",
-        *(("observation groups", "costs (limit)") if tasks else ("policy", *HEADS)),
+        *(("observation groups", "costs (limit)") if tasks else ("policy", *HEADLINE_COLUMNS)),
     )
     table, rows = (
         Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads)),

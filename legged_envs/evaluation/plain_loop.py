@@ -10,7 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from legged_envs.policy.policy import OF_THE_ROBOT, SINCE
+from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
 from legged_envs.sim.scene import build_scene
@@ -57,7 +57,9 @@ class PlainLoop:
             e.key: e.value if e.key in TEXTS else json.loads(e.value) for e in model.metadata_props
         }
         if missing := [
-            name for name in (*OF_THE_ROBOT, "inputs", "action_scale", *SINCE) if name not in about
+            name
+            for name in (*ROBOT_ENTRIES, "inputs", "action_scale", *LATER_ENTRIES)
+            if name not in about
         ]:
             raise ValueError(
                 f"{str(path)!r} has no contract of this version in its metadata: no {missing[0]!r}"
@@ -77,7 +79,7 @@ class PlainLoop:
         names = about["joint_names"]
         order = [names.index(name) for name in robot.joint_names]
         own: dict[str, Any] = {
-            field: tuple(about[field][i] for i in order) for field in OF_THE_ROBOT
+            field: tuple(about[field][i] for i in order) for field in ROBOT_ENTRIES
         }
         self.model = build_scene(replace(robot, **own), cfg)
         self._substeps = round(self._dt / cfg.dt)

@@ -21,7 +21,9 @@ from legged_envs.datasets.episodes import (
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
-from legged_envs.policy.policy import Policy, contract, layout, policy_and_task, same_meaning
+from legged_envs.policy.comparison import comparable_inputs, nearly_equal
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
 from legged_envs.tables import shorten
@@ -167,9 +169,9 @@ def _load(name: str, task_id: str) -> Any:
     theirs |= about.get("contract", {})  # which datasets of older versions have not
     older = "action_size" not in theirs
     for each in (ours, theirs):
-        each |= {"inputs": layout(each["inputs"], older)} if "inputs" in each else {}
+        each |= {"inputs": comparable_inputs(each["inputs"], older)} if "inputs" in each else {}
     for part in (ours.keys() & theirs.keys()) - {"observation", *(["action"] if older else [])}:
-        if not same_meaning(ours[part], theirs[part]):
+        if not nearly_equal(ours[part], theirs[part]):
             differing = (
                 f"{part} {shorten(str(theirs[part]), 200)}, now {shorten(str(ours[part]), 200)}"
             )

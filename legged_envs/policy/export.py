@@ -1,13 +1,17 @@
-"""A policy with what runs it without this package: an ONNX file, its weights, its robot as plain MuJoCo reads it."""
+"""Export of a policy with everything that runs it without this package.
+
+These are an ONNX file, the weights, and the robot as a model that plain MuJoCo reads.
+"""
 
 import shutil
 from pathlib import Path
 
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.policy.metadata import missing_entries
 from legged_envs.policy.policy import (
     POLICY_FILE,
-    SINCE,
-    halve,
+    Policy,
+    halve_weights,
     load_policy,
     policy_and_task,
     policy_file,
@@ -16,43 +20,83 @@ from legged_envs.policy.policy import (
 )
 from legged_envs.sim.scene import spec_on_ground
 
+ONNX_FILE = "policy.onnx"
+"""Name of the exported network."""
+
+SCENE_FILE = "scene.xml"
+"""Name of the exported model of the robot."""
+
 
 def export(
     task_id: str, policy: Path | None, folder: Path, half: bool = False
 ) -> tuple[Path, Path, Path]:
-    """Write ``policy.onnx`` and ``policy.safetensors``, of a file or run folder (None: what ships), both with its
-    contract, and ``scene.xml``, that of its task; with ``half`` the weights are rounded to 16-bit floats. Where these
-    are; errors as :func:`policy_and_task`, and a ValueError, before anything is written, for a contract that lacks
-    something.
+    """Write the files that run a policy without this package.
+
+    Args:
+        task_id: Registered id of the task.
+        policy: Policy file or run folder; None for the policy that ships with the package.
+        folder: Folder to write to.
+        half: True to round the weights to 16-bit floats.
+
+    Returns:
+        The paths of `policy.onnx` and `policy.safetensors`, both with the contract, and of
+        `scene.xml`, the scene of the task.
+
+    Raises:
+        FileNotFoundError: If there is no such policy file.
+        ValueError: If the file is not a policy of such a task, or its contract lacks an entry that
+            a control loop needs. Nothing is written then.
     """
     given, cfg, _ = policy_and_task(task_id, policy)
-    if missing := [name for name in SINCE if name not in given.contract]:
-        wrong = f"{str(policy)!r} was written by an earlier version, its contract has no {', '.join(missing)}"
-        how = "go on with its run for an update, train --resume, which writes it anew"
-        if "action_size" in given.contract:
-            wrong = f"methods of {given.task_id!r} make joint targets of its actions, and no contract says how"
-            how = "set them in action terms to export a policy"
-        raise ValueError(f"{wrong}: {how}")
-    text = scene_text(cfg)
-    onnx, weights, scene = (folder / name for name in ("policy.onnx", POLICY_FILE, "scene.xml"))
+    _check_exportable(given, policy)
+    scene_text = scene_xml(cfg)
+    onnx = folder / ONNX_FILE
+    weights = folder / POLICY_FILE
+    scene = folder / SCENE_FILE
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
     if half:
-        halve(weights)
+        halve_weights(weights)
+        # The network of the ONNX file has the rounded weights too.
         given = load_policy(weights)
     save_onnx(onnx, given, {"inputs": given.inputs, **given.contract})
-    scene.write_text(text)
+    scene.write_text(scene_text)
     return onnx, weights, scene
 
 
-def scene_text(cfg: TaskCfg) -> str:
-    """The first robot of a task on a plane as MJCF, with the actuators, contacts and physics options of the simulation,
-    and its default pose as the keyframe ``home``; meshes by their absolute paths."""
-    robot, spec = cfg.robot, spec_on_ground(cfg.robot, cfg.sim)
-    spec.meshdir, spec.texturedir = (
-        str(robot.path.parent / each) for each in (spec.meshdir, spec.texturedir)
+def _check_exportable(policy: Policy, path: Path | None) -> None:
+    missing = missing_entries(policy.contract)
+    if not missing:
+        return
+    if "action_size" in policy.contract:
+        raise ValueError(
+            f"methods of {policy.task_id!r} make joint targets of its actions, "
+            "and no contract says how: set them in action terms to export a policy"
+        )
+    raise ValueError(
+        f"{str(path)!r} was written by an earlier version, "
+        f"its contract has no {', '.join(missing)}: "
+        "continue its run for an update, train --resume, which writes it anew"
     )
-    pose = [0.0, 0.0, robot.base_height, 1.0, 0.0, 0.0, 0.0, *robot.default_joint_pos]
-    spec.add_key(name="home", qpos=pose, ctrl=robot.default_joint_pos)
+
+
+def scene_xml(cfg: TaskCfg) -> str:
+    """Return the first robot of a task on a plane as MJCF.
+
+    The model has the actuators, contacts and physics options of the simulation, and the default
+    pose as the keyframe `home`. Meshes have absolute paths.
+    """
+    robot = cfg.robot
+    spec = spec_on_ground(robot, cfg.sim)
+    folder = robot.path.parent
+    spec.meshdir = str(folder / spec.meshdir)
+    spec.texturedir = str(folder / spec.texturedir)
+    base_pose = [0.0, 0.0, robot.base_height, 1.0, 0.0, 0.0, 0.0]
+    spec.add_key(
+        name="home",
+        qpos=[*base_pose, *robot.default_joint_pos],
+        ctrl=robot.default_joint_pos,
+    )
+    # The text of a spec is complete only after it was compiled.
     spec.compile()
     return str(spec.to_xml())

@@ -1,68 +1,106 @@
-"""How well a policy did in its evaluation, as its file says it: in the header, which is read without the weights."""
+"""Evaluation of a policy in the header of its file, which is read without the weights."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-HEADS = ("m/s", "rad/s", "falls", "what else")
-LEVELS = (3, 6)
-"""What :func:`headline` gives, and the levels of rough ground whose crossings are among it; the first is 0."""
-_METADATA, _EVALUATION = "__metadata__", "evaluation"
+HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
+"""Titles of the cells that `headline` returns."""
+
+HEADLINE_LEVELS = (3, 6)
+"""Levels of rough ground that `headline` gives the crossings of. The first level of a task is 0."""
+
+METADATA_KEY = "__metadata__"
+"""Key of the free text entries in a safetensors header."""
+
+EVALUATION_KEY = "evaluation"
+"""Name of the text entry that holds the evaluation, as JSON."""
 
 
 def read_evaluation(path: Path) -> dict[str, Any]:
-    """The evaluation in the header of a safetensors file; empty if there is none."""
-    evaluation: dict[str, Any] = json.loads(
-        _header(path)[0].get(_METADATA, {}).get(_EVALUATION, "{}")
-    )
+    """Return the evaluation in the header of a safetensors file, empty if there is none."""
+    header, _ = _read_header(path)
+    metadata = header.get(METADATA_KEY, {})
+    evaluation: dict[str, Any] = json.loads(metadata.get(EVALUATION_KEY, "{}"))
     return evaluation
 
 
 def record_evaluation(path: Path, evaluation: Mapping[str, Any]) -> None:
-    """Write an evaluation, as JSON has it, into the header of a safetensors file in place of another; all else in the
-    file stays as it is."""
-    header, end = _header(path)
-    header[_METADATA][_EVALUATION] = json.dumps(evaluation)
+    """Write an evaluation into the header of a safetensors file.
+
+    It replaces an earlier one. Everything else in the file stays as it is, byte for byte.
+
+    Args:
+        path: Policy file.
+        evaluation: Values that JSON can represent.
+    """
+    header, end = _read_header(path)
+    header[METADATA_KEY][EVALUATION_KEY] = json.dumps(evaluation)
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
-    whole = path.with_name(f"{path.name}.new")
-    whole.write_bytes(len(text).to_bytes(8, "little") + text + path.read_bytes()[end:])
-    whole.replace(path)
+    # Tensors begin at a multiple of 8 bytes.
+    text += b" " * (-len(text) % 8)
+    size = len(text).to_bytes(8, "little")
+    tensors = path.read_bytes()[end:]
+    # The file is replaced at once: a reader sees the old one or the new one.
+    written = path.with_name(f"{path.name}.new")
+    written.write_bytes(size + text + tensors)
+    written.replace(path)
 
 
-def _header(path: Path) -> tuple[dict[str, Any], int]:
-    """The header and where it ends: a length in 8 bytes, least significant first, and as many bytes of JSON."""
+def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the header of a safetensors file and the position where it ends.
+
+    A length in 8 bytes, the least significant first, precedes that many bytes of JSON.
+    """
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        return json.loads(file.read(size)), 8 + size
+        header = json.loads(file.read(size))
+    return header, 8 + size
 
 
 def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells of :data:`HEADS`: errors of the velocity command and falls, "-" where they were not measured, and how
-    well motions were imitated, tiles crossed, or else what reward was earned."""
-    errors = {
-        name.removeprefix("command_"): value
-        for name, value in evaluation.get("command", evaluation).items()
-    }
-    clips, tiles = (
-        [*evaluation.get("clips", {}).values()],
-        (evaluation.get("crossings") or {}).values(),
-    )
+    """Return the cells of `HEADLINE_COLUMNS` for an evaluation.
+
+    The first three are errors of the velocity command and falls, "-" if they were not measured. The
+    last one says how well clips were imitated, how many tiles were crossed and which reward was earned.
+    """
+    clips = list(evaluation.get("clips", {}).values())
+    # In the evaluation of a mimic task, the errors of the velocity command stand apart.
+    errors = {}
+    for name, value in evaluation.get("command", evaluation).items():
+        errors[name.removeprefix("command_")] = value
     if clips:
         errors["falls"] = fmean(clip["falls"] for clip in clips)
-    cells = [
-        f"{errors[name]:.3f}" if name in errors else "-"
-        for name in ("lin_vel_error", "ang_vel_error")
-    ]
-    beside = (
-        [f"joints {fmean(clip['joint_error'] for clip in clips):.3f} rad off, {len(clips)} clips"]
-        if clips
-        else []
-    )
-    for level in LEVELS:
-        crossed = [row[level] for row in tiles if row[level:] and row[level] == row[level]]
-        beside += [f"{fmean(crossed):.0%} cross level {level}"] if crossed else []
-    beside += [f"reward {evaluation['reward']:.1f}/s"] if "reward" in evaluation else []
-    return *cells, f"{errors['falls']:.1%}" if "falls" in errors else "-", ", ".join(beside)
+    lin_vel = _error_cell(errors, "lin_vel_error")
+    ang_vel = _error_cell(errors, "ang_vel_error")
+    falls = f"{errors['falls']:.1%}" if "falls" in errors else "-"
+    remarks = []
+    if clips:
+        joint_error = fmean(clip["joint_error"] for clip in clips)
+        remarks.append(f"joints {joint_error:.3f} rad off, {len(clips)} clips")
+    crossings = evaluation.get("crossings") or {}
+    for level in HEADLINE_LEVELS:
+        crossed = _crossings_of_level(crossings, level)
+        if crossed:
+            remarks.append(f"{fmean(crossed):.0%} cross level {level}")
+    if "reward" in evaluation:
+        remarks.append(f"reward {evaluation['reward']:.1f}/s")
+    return lin_vel, ang_vel, falls, ", ".join(remarks)
+
+
+def _error_cell(errors: Mapping[str, float], name: str) -> str:
+    if name not in errors:
+        return "-"
+    return f"{errors[name]:.3f}"
+
+
+def _crossings_of_level(crossings: Mapping[str, Sequence[float]], level: int) -> list[float]:
+    """Return the crossed fraction of a level for each kind of tile that was measured there."""
+    fractions = []
+    for levels in crossings.values():
+        # A level without a single start is NaN, the one number that differs from itself.
+        if len(levels) > level and levels[level] == levels[level]:
+            fractions.append(levels[level])
+    return fractions

@@ -1,4 +1,8 @@
-"""Networks as data: a list of tensor operations and the weights that they take, with no code in it."""
+"""Networks as data: a list of tensor operations and their weights, without code.
+
+`describe` turns a PyTorch module into such a list, and `Network` runs it. A policy file can
+therefore be read from anyone: it can only name operations of `OPERATIONS`.
+"""
 
 import operator
 from collections.abc import Callable, Collection, Mapping
@@ -10,121 +14,282 @@ from torch.nn import functional
 
 from legged_envs.checks import check_known
 
-_NAMED: tuple[tuple[Any, str], ...] = (
-    (operator, "add sub mul truediv neg getitem gt lt ge le and_ or_"),
-    (torch, "cat where tanh sigmoid softmax gru_cell lstm_cell"),
-    (functional, "linear layer_norm scaled_dot_product_attention"),
-    (functional, "elu selu relu celu leaky_relu softplus gelu silu mish"),
-    (torch.Tensor, "reshape flatten unflatten unsqueeze squeeze transpose permute unbind chunk"),
-    (torch.Tensor, "mean sum clamp exp logical_not logical_and masked_fill nan_to_num"),
+OPERATOR_NAMES = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "neg",
+    "getitem",
+    "gt",
+    "lt",
+    "ge",
+    "le",
+    "and_",
+    "or_",
 )
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    n: getattr(home, n) for home, names in _NAMED for n in names.split()
-}
-"""Everything that a network may consist of, by its name in a description; none of it does more than give a result."""
-_NAMES = {function: name for name, function in OPERATIONS.items()}
+"""Functions of the module `operator` that a network may call."""
+
+TORCH_NAMES = ("cat", "where", "tanh", "sigmoid", "softmax", "gru_cell", "lstm_cell")
+"""Functions of the module `torch` that a network may call."""
+
+FUNCTIONAL_NAMES = (
+    "linear",
+    "layer_norm",
+    "scaled_dot_product_attention",
+    "elu",
+    "selu",
+    "relu",
+    "celu",
+    "leaky_relu",
+    "softplus",
+    "gelu",
+    "silu",
+    "mish",
+)
+"""Functions of the module `torch.nn.functional` that a network may call."""
+
+METHOD_NAMES = (
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "transpose",
+    "permute",
+    "unbind",
+    "chunk",
+    "mean",
+    "sum",
+    "clamp",
+    "exp",
+    "logical_not",
+    "logical_and",
+    "masked_fill",
+    "nan_to_num",
+)
+"""Methods of a tensor that a network may call."""
+
+Operation = Callable[..., Any]
+"""Takes tensors and constants, and returns a tensor or a tuple of tensors."""
+
+Values = Mapping[str, Any]
+"""Inputs, weights and results of earlier steps, by name."""
+
+Getter = Callable[[Values], Any]
+"""Looks up or builds one argument of a step from the values that are known by then."""
+
+Encoded = Any
+"""Argument of a step, as JSON has it: `{"of": name}`, `{"slice": …}`, a list or a constant."""
+
+
+def _operations() -> dict[str, Operation]:
+    operations: dict[str, Operation] = {}
+    for name in OPERATOR_NAMES:
+        operations[name] = getattr(operator, name)
+    for name in TORCH_NAMES:
+        operations[name] = getattr(torch, name)
+    for name in FUNCTIONAL_NAMES:
+        operations[name] = getattr(functional, name)
+    for name in METHOD_NAMES:
+        operations[name] = getattr(torch.Tensor, name)
+    return operations
+
+
+OPERATIONS = _operations()
+"""Everything that a network may consist of, by name. No operation has a side effect."""
+
+OPERATION_NAMES = {function: name for name, function in OPERATIONS.items()}
+"""Names of the functions of `OPERATIONS`."""
+
+
+# --- writing --------------------------------------------------------------------------------------
 
 
 class _Tracer(fx.Tracer):
+    """Traces through all modules, down to functions of tensors."""
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return False
 
 
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What ``module`` computes, as JSON has it, and its weights by name, on the CPU; tracing leaves marks on it.
-    ``inputs`` and ``outputs`` are names; each of ``steps`` has the ``name`` of its result, ``operation``, ``arguments``
-    and ``options``. An argument is ``{"of": name}`` of a value, ``{"slice": [start, stop, step]}``, a list or a
-    constant. ValueError if branches depend on values, or an operation is not one of :data:`OPERATIONS`."""
-    who = f"a policy's network, {type(module).__name__},"
+    """Describe what a module computes.
+
+    Tracing leaves marks on the module: pass a copy.
+
+    Args:
+        module: Network of tensor operations without branches.
+
+    Returns:
+        The description, as JSON has it, and the weights by name, on the CPU. In the description,
+        `inputs` and `outputs` are names. Each of `steps` has the `name` of its result, `operation`,
+        `arguments` and `options`. An argument is `{"of": name}` of a value, `{"slice": [start,
+        stop, step]}`, a list or a constant.
+
+    Raises:
+        ValueError: If branches depend on values, or an operation is not one of `OPERATIONS`.
+    """
+    kind = type(module).__name__
     try:
         graph = _Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError) as error:
-        raise ValueError(f"{who} must be tensor operations without branches: {error}") from error
-    inputs, weights, steps, outputs = [], {}, [], []
+        raise ValueError(
+            f"a policy's network, {kind}, must be tensor operations without branches: {error}"
+        ) from error
+    inputs = []
+    weights = {}
+    steps = []
+    outputs = []
     for node in graph.nodes:
         if node.op == "placeholder":
             inputs.append(node.name)
         elif node.op == "get_attr":
-            weight = operator.attrgetter(node.target)(module)
-            weights[node.name] = weight.detach().cpu().clone(memory_format=torch.contiguous_format)
+            weights[node.name] = _copied_weight(module, node.target)
         elif node.op == "output":
-            outputs = [
-                result.name
-                for result in (node.args[0] if isinstance(node.args[0], tuple) else node.args)
-            ]
+            outputs = _output_names(node)
         else:
-            operation = node.target if node.op == "call_method" else _NAMES.get(node.target)
-            if operation not in OPERATIONS:
-                raise ValueError(
-                    f"{who} has the operation {node.target}; it can have {', '.join(OPERATIONS)}"
-                )
-            arguments, options = (
-                _encoded(node.args),
-                {key: _encoded(value) for key, value in node.kwargs.items()},
-            )
-            steps.append(
-                {
-                    "name": node.name,
-                    "operation": operation,
-                    "arguments": arguments,
-                    "options": options,
-                }
-            )
+            steps.append(_described_step(node, kind))
     return {"inputs": inputs, "steps": steps, "outputs": outputs}, weights
 
 
-def _encoded(argument: Any) -> Any:
+def _copied_weight(module: nn.Module, path: str) -> torch.Tensor:
+    weight: torch.Tensor = operator.attrgetter(path)(module)
+    return weight.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _output_names(node: fx.Node) -> list[str]:
+    # A module that returns one tensor has it as the only argument, otherwise a tuple of them.
+    results: Any = node.args
+    if isinstance(results[0], tuple):
+        results = results[0]
+    return [result.name for result in results]
+
+
+def _described_step(node: fx.Node, kind: str) -> dict[str, Any]:
+    target: Any = node.target
+    operation = target if node.op == "call_method" else OPERATION_NAMES.get(target)
+    if operation not in OPERATIONS:
+        raise ValueError(
+            f"a policy's network, {kind}, has the operation {target}; "
+            f"it can have {', '.join(OPERATIONS)}"
+        )
+    return {
+        "name": node.name,
+        "operation": operation,
+        "arguments": _encoded(node.args),
+        "options": {key: _encoded(value) for key, value in node.kwargs.items()},
+    }
+
+
+def _encoded(argument: Any) -> Encoded:
     if isinstance(argument, fx.Node):
         return {"of": argument.name}
     if isinstance(argument, slice):
         return {"slice": [argument.start, argument.stop, argument.step]}
-    return (
-        [_encoded(item) for item in argument] if isinstance(argument, (tuple, list)) else argument
-    )
+    if isinstance(argument, (tuple, list)):
+        return [_encoded(item) for item in argument]
+    return argument
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+class Step:
+    """One operation of a network.
+
+    Args:
+        description: Entry of `steps` in the description of the network.
+        known: Names of the values that are computed before this step.
+
+    Raises:
+        ValueError: If the operation is unknown or an argument is not computed yet.
+    """
+
+    def __init__(self, description: Mapping[str, Any], known: Collection[str]):
+        operation = description["operation"]
+        check_known("unknown operation", [operation], OPERATIONS, "known")
+        self.name: str = description["name"]
+        """Name of the result."""
+        self._function = OPERATIONS[operation]
+        self._options = {}
+        for key, option in description["options"].items():
+            self._options[key] = _getter(option, known)
+        self._arguments = _getter(description["arguments"], known)
+
+    def run(self, values: Values) -> Any:
+        """Return the result for the values that are known by now."""
+        arguments = self._arguments(values)
+        options = {key: get(values) for key, get in self._options.items()}
+        return self._function(*arguments, **options)
 
 
 class Network:
-    """What :func:`describe` wrote down, run where ``weights`` are; ValueError for an unknown operation or value."""
+    """A network that `describe` wrote down, run where its weights are.
+
+    Args:
+        description: Names of inputs and outputs, and the steps in between.
+        weights: Tensors by name, as the steps refer to them.
+
+    Raises:
+        ValueError: If an operation or a value is unknown.
+    """
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
+        """Names of the arguments, in order."""
         self._weights = weights
-        self._steps: list[tuple[str, Callable[..., Any], Getter, list[tuple[str, Getter]]]] = []
+        self._steps: list[Step] = []
         known = {*self.inputs, *weights}
-        for step in description["steps"]:
-            check_known("unknown operation", [step["operation"]], OPERATIONS, "known")
-            options = [(key, _getter(option, known)) for key, option in step["options"].items()]
-            arguments = _getter(step["arguments"], known)
-            self._steps.append((step["name"], OPERATIONS[step["operation"]], arguments, options))
-            known.add(step["name"])
-        self._results = _getter([{"of": name} for name in description["outputs"]], known)
+        for each in description["steps"]:
+            step = Step(each, known)
+            self._steps.append(step)
+            known.add(step.name)
+        outputs = [{"of": name} for name in description["outputs"]]
+        self._results = _getter(outputs, known)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        """The result, a tuple if there are several."""
+        """Return the result, a tuple if there are several.
+
+        Raises:
+            TypeError: If the number of inputs is wrong.
+        """
         if len(inputs) != len(self.inputs):
             raise TypeError(
                 f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments"
             )
-        values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}
-        for name, function, arguments, options in self._steps:
-            values[name] = function(
-                *arguments(values), **{key: get(values) for key, get in options}
-            )
+        values: dict[str, Any] = dict(self._weights)
+        for name, value in zip(self.inputs, inputs, strict=True):
+            values[name] = value
+        for step in self._steps:
+            values[step.name] = step.run(values)
         results = self._results(values)
         return results if len(results) > 1 else results[0]
 
 
-Getter = Callable[[Mapping[str, Any]], Any]
-"""Values by name → the argument of a step."""
-
-
-def _getter(argument: Any, known: Collection[str]) -> Getter:
+def _getter(argument: Encoded, known: Collection[str]) -> Getter:
+    """Return the function that gives an argument of a step, decoded once and not at every call."""
     if isinstance(argument, list):
-        items = [_getter(item, known) for item in argument]
-        return lambda values: tuple([get(values) for get in items])
+        return _tuple_getter([_getter(item, known) for item in argument])
     if isinstance(argument, dict) and "of" in argument:
-        if argument["of"] not in known:
-            raise ValueError(f"the value {argument['of']!r} is used before it is computed")
-        return operator.itemgetter(argument["of"])
-    constant = slice(*argument["slice"]) if isinstance(argument, dict) else argument
-    return lambda values: constant
+        name = argument["of"]
+        if name not in known:
+            raise ValueError(f"the value {name!r} is used before it is computed")
+        return operator.itemgetter(name)
+    if isinstance(argument, dict):
+        return _constant_getter(slice(*argument["slice"]))
+    return _constant_getter(argument)
+
+
+def _tuple_getter(getters: list[Getter]) -> Getter:
+    def get_tuple(values: Values) -> tuple[Any, ...]:
+        return tuple([get(values) for get in getters])
+
+    return get_tuple
+
+
+def _constant_getter(constant: Any) -> Getter:
+    def get_constant(values: Values) -> Any:
+        return constant
+
+    return get_constant

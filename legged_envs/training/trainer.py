@@ -25,7 +25,8 @@ from legged_envs.evaluation.conditions import of_episodes
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation
-from legged_envs.policy.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import POLICY_FILE, load_policy, save_onnx, save_policy
 from legged_envs.runs.checkpoint_file import CHECKPOINT, write_checkpoint
 from legged_envs.runs.progress import LINE_INTERVAL, Show, showing
 from legged_envs.runs.run_folder import (

@@ -10,7 +10,7 @@ import torch
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
-from legged_envs.policy.policy import contract, terms_of
+from legged_envs.policy.metadata import contract, observation_entries
 from legged_envs.tasks import make_task_cfg
 from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
@@ -84,7 +84,7 @@ def begin_with(
 def _places(env: LeggedVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
     """What each observation is → its columns."""
     places, start = dict[Any, range](), 0
-    for term in (term for group in groups for term in terms_of(env, group)):
+    for term in (term for group in groups for term in observation_entries(env, group)):
         key = (term["name"], term.get("steps_ago", 0), term["size"], str(term["scale"]))
         places[key] = range(start, start := start + term["size"])
     return places

@@ -32,9 +32,9 @@ from legged_envs.evaluation.conditions import COMMAND_RANGES, command_ranges, ev
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import (
     Policy,
-    contract,
     load_policy,
     load_shipped_policy,
     save_onnx,

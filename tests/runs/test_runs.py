@@ -30,7 +30,8 @@ from legged_envs.evaluation.plots import draw_curves
 from legged_envs.evaluation.record import load_dataset, record
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.evaluation.report import Run, _read, comparison, page
-from legged_envs.policy.policy import contract, load_shipped_policy, save_policy
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import load_shipped_policy, save_policy
 from legged_envs.runs.run_folder import TRACKERS
 from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import PPOCfg, TrainCfg, default_config

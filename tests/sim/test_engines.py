@@ -25,7 +25,8 @@ from legged_envs.evaluation import bench
 from legged_envs.evaluation.crosscheck import PLAIN, Policy, compare, crosscheck, installed_engines
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop
-from legged_envs.policy.policy import contract, load_shipped_policy, save_onnx
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import load_shipped_policy, save_onnx
 from legged_envs.robots import GO2 as ROBOT
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation

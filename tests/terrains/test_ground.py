@@ -19,7 +19,8 @@ from legged_envs.managers import CurriculumTermCfg
 from legged_envs.managers.observation import ObservationTermCfg
 from legged_envs.mdp import costs, curricula, observations, rewards, scan, terminations
 from legged_envs.mdp.symmetry import Mirror
-from legged_envs.policy.policy import Policy, contract, load_shipped_policy
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import Policy, load_shipped_policy
 from legged_envs.robots import GO2
 from legged_envs.sim import SceneCfg, SimCfg
 from legged_envs.sim.ground import Ground

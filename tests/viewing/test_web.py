@@ -30,7 +30,8 @@ from viser import _messages as messages
 
 from legged_envs import cli
 from legged_envs.envs import unwrap
-from legged_envs.policy.policy import SHIPPED, Policy, contract, load_shipped_policy
+from legged_envs.policy.metadata import contract
+from legged_envs.policy.policy import SHIPPED, Policy, load_shipped_policy
 from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg
 from legged_envs.sim.ground import Ground
