@@ -1,7 +1,8 @@
-"""What is measured of a policy: here on a task with neither a velocity command nor motions to imitate."""
+"""Metrics of any task, and what the metrics of every kind of task have in common."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -11,22 +12,36 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import mean_over_steps, print_costs
 
+Measures = dict[str, torch.Tensor]
+"""Measured quantities by name."""
+
+
+class Rollout(NamedTuple):
+    """What was measured while a policy acted for one episode in each environment."""
+
+    measures: Measures
+    """Measures of each step. Shapes: (steps, num_envs, …)."""
+    alive: torch.Tensor
+    """True until the episode of an environment ends. Shape: (steps, num_envs), bool."""
+
 
 @dataclass
 class TaskEvaluation:
-    """How a policy does on a task with neither a velocity command nor motions: means over ``episodes`` of them."""
+    """How a policy does on a task with neither a velocity command nor motions to imitate."""
 
     episodes: int
+    """Number of episodes that the means are over."""
     reward: float
     """Reward per second, while the episode lasts."""
     falls: float
     """Fraction of the episodes that the task ended."""
     costs: dict[str, float]
+    """Mean of each cost per step."""
     cost_limits: dict[str, float]
-    """Mean of each cost per step, and what it may be."""
+    """Limit of each cost per step."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, in dicts and numbers alone."""
+        """Return the fields by name, as dicts and numbers."""
         return asdict(self)
 
     def print(self, console: Console) -> None:
@@ -38,48 +53,83 @@ class TaskEvaluation:
 
 
 class TaskMetrics:
-    """What is measured in the environment ``core`` of an evaluation."""
+    """Metrics of a task with neither a velocity command nor motions to imitate.
+
+    Metrics of other kinds of tasks are subclasses.
+
+    Args:
+        core: Environment of the evaluation.
+    """
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
+    """Observation groups that a policy takes by default."""
     ERRORS: ClassVar[dict[str, str]] = {}
-    """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
+    """Names of what `training_errors` returns → units."""
     GOAL: ClassVar[dict[str, float]] = {}
-    STANDS: ClassVar[bool] = False
-    """Errors and falls that a training is to reach, empty without a goal; whether to evaluate the zero command too."""
+    """Errors and falls that a training is to reach; empty if the task has no goal."""
+    EVALUATES_STANDING: ClassVar[bool] = False
+    """True if a second rollout, under the zero command, belongs to an evaluation."""
+    EPISODE_SECONDS: ClassVar[float] = 10.0
+    """Length of the episodes of an evaluation, s."""
 
     def __init__(self, core: LeggedVectorEnv):
         self._core = core
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """Means over the robots of a training in this moment, by the names and in the units of :attr:`ERRORS`: columns
-        of its learning curve."""
+        """Return means over the robots of a training at this moment: columns of its curve.
+
+        They have the names and units of `ERRORS`.
+        """
         return {}
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
-        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
+        """Return the configuration and the number of environments of an evaluation.
+
+        Args:
+            cfg: Configuration of `evaluation_cfg`.
+            episodes: Number of episodes, on a mimic task of each clip.
+        """
         return cfg, episodes
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Reset the environments, if ``still`` to the zero command; returns the first observation, (num_envs, …)."""
+        """Reset the environments.
+
+        Args:
+            envs: Environments of the evaluation.
+            seed: Seed of the first states and commands.
+            still: True for the zero command.
+
+        Returns:
+            The first observation of each group. Shapes: (num_envs, size).
+        """
         observation, _ = envs.reset(seed=seed)
         return observation
 
-    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
+    def measures(self, info: Mapping[str, Any]) -> Measures:
+        """Return the measures of the step that led to `info`. Shapes: (num_envs, …)."""
         return {"reward": info["reward"], "costs": info["costs"]}
 
     def result(
-        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
     ) -> Any:
-        """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
-        core, counted = self._core, torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
-        means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
+        """Return the evaluation of a rollout.
+
+        Args:
+            values: Measures of each step. Shapes: (steps, num_envs, …).
+            alive: True until the episode ends. Shape: (steps, num_envs), bool.
+            standing: Rollout under the zero command, if there was one.
+        """
+        core = self._core
+        # The step that ends an episode has a reward, and counts.
+        counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+        reward = mean_over_steps(values["reward"], counted).nanmean(0)
+        costs = mean_over_steps(values["costs"], counted).nanmean(0)
         return TaskEvaluation(
             episodes=core.num_envs,
-            reward=means["reward"].item() / core.step_dt,
+            reward=reward.item() / core.step_dt,
             falls=(~alive[-1]).float().mean().item(),
-            costs=dict(zip(core.cost_names, means["costs"].tolist(), strict=True)),
+            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
         )

@@ -1,7 +1,8 @@
-"""How well a robot gets over rough ground."""
+"""Metrics of a velocity task on rough ground: which tiles a robot crosses."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from rich.console import Console
@@ -9,56 +10,70 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, replaced
-from legged_envs.evaluation.metrics.velocity import Evaluation, VelocityMetrics
+from legged_envs.evaluation.metrics.task import Measures, Rollout
+from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, VelocityMetrics
+from legged_envs.sim.ground import Ground
 
-SPEEDS = (0.6, 1.0)
-"""Forward commands of an evaluation, m/s, each towards one drawn heading."""
+SPEED_RANGE = (0.6, 1.0)
+"""Range of the forward commands of an evaluation, m/s. The heading of an episode is drawn once."""
 
 
 @dataclass
-class TerrainEvaluation(Evaluation):
+class TerrainEvaluation(VelocityEvaluation):
     """How a policy follows velocity commands on rough ground, and which tiles it crosses."""
 
-    crossed: Annotated[float, "%"] = 0.0
+    crossed: float = 0.0
     """Fraction of the episodes in which the robot left its tile before it fell."""
     crossings: dict[str, list[float]] | None = None
-    """Kind of terrain → that fraction at each level, NaN where no episode was."""
+    """Kind of terrain → that fraction at each level, NaN for levels without an episode."""
 
     def print(self, console: Console) -> None:
-        """Print the tables of :class:`Evaluation`, and one of the episodes that crossed their tile, %, by kind of
-        terrain and level."""
+        """Print the tables of `VelocityEvaluation`, and one of the crossed tiles.
+
+        The last table has the percentage of episodes that crossed their tile, by kind of terrain
+        and level.
+        """
         super().print(console)
         assert self.crossings is not None
-        levels = range(len(next(iter(self.crossings.values()))))
-        columns = [Column(str(level), justify="right") for level in levels]
+        num_levels = len(next(iter(self.crossings.values())))
+        columns = [Column(str(level), justify="right") for level in range(num_levels)]
         table = Table("kind", *columns, title=f"{self.crossed:.1%} cross their tile, %")
         for kind, fractions in self.crossings.items():
-            table.add_row(
-                kind, *("–" if value != value else f"{100 * value:.0f}" for value in fractions)
-            )
+            table.add_row(kind, *map(_percentage, fractions))
         console.print(table)
 
 
+def _percentage(fraction: float) -> str:
+    # NaN is the one number that differs from itself.
+    if fraction != fraction:
+        return "–"
+    return f"{100 * fraction:.0f}"
+
+
 class TerrainMetrics(VelocityMetrics):
-    """Robots walk straight on from the middle of tiles of all kinds and levels, or of the one level at which all of the
-    task begin."""
+    """Metrics of a velocity task on rough ground.
+
+    Robots walk straight on from the middle of tiles of all kinds and levels. If all robots of the
+    task begin at one level, the tiles are of that level.
+    """
 
     ERRORS: ClassVar[dict[str, str]] = {**VelocityMetrics.ERRORS, "level": "mean level"}
     GOAL: ClassVar[dict[str, float]] = {}
-    SECONDS: ClassVar[float] = 15.0
-    STANDS: ClassVar[bool] = False
+    EVALUATES_STANDING: ClassVar[bool] = False
+    EPISODE_SECONDS: ClassVar[float] = 15.0
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
         assert cfg.scene.terrain is not None
         low, high = cfg.scene.terrain.first_levels
-        levels = (low, high) if low == high else (0, cfg.scene.terrain.rows - 1)
+        if low == high:
+            levels = (low, high)
+        else:
+            levels = (0, cfg.scene.terrain.rows - 1)
         changes: dict[str, Any] = {
             "scene.terrain.first_levels": levels,
             "commands.velocity.heading": True,
-        }
-        changes |= {
-            "commands.velocity.lin_vel_x": SPEEDS,
+            "commands.velocity.lin_vel_x": SPEED_RANGE,
             "commands.velocity.lin_vel_y": (0.0, 0.0),
             "curriculum": {},
         }
@@ -66,34 +81,51 @@ class TerrainMetrics(VelocityMetrics):
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """The means of :class:`VelocityMetrics`, m/s and rad/s, and the mean level of the robots' tiles."""
+        """Return the errors of `VelocityMetrics`, and the mean level of the robots' tiles."""
         assert core.sim.ground is not None
-        level = core.sim.ground.levels.float().mean().item()
-        return {**VelocityMetrics.training_errors(core), "level": level}
+        errors = VelocityMetrics.training_errors(core)
+        errors["level"] = core.sim.ground.levels.float().mean().item()
+        return errors
 
-    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+    @property
+    def _ground(self) -> Ground:
         ground = self._core.sim.ground
         assert ground is not None
-        way = (self._core.robot.root_pos_w - ground.origins)[:, :2].abs().amax(1)
-        return {**super().measures(info), "away": (way > 0.5 * ground.terrain.size).float()}
+        return ground
+
+    def measures(self, info: Mapping[str, Any]) -> Measures:
+        ground = self._ground
+        measures = super().measures(info)
+        offset = (self._core.robot.root_pos_w - ground.origins)[:, :2].abs().amax(1)
+        measures["has_left_tile"] = (offset > 0.5 * ground.terrain.size).float()
+        return measures
 
     def result(
-        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
     ) -> TerrainEvaluation:
-        ground = self._core.sim.ground
-        assert ground is not None
-        crossed = ((values.pop("away") > 0.0) & alive).any(0).cpu()
-        kinds, levels = ground.terrain.kinds, len(ground.tile_origins)
-        level, column = ground.levels.cpu(), ground.columns.cpu()
-        crossings = {}
-        for kind in dict.fromkeys(kinds):
-            own = torch.isin(
-                column, torch.tensor([i for i, name in enumerate(kinds) if name == kind])
-            )
-            crossings[kind] = [
-                crossed[own & (level == i)].float().mean().item() for i in range(levels)
-            ]
-        base = super().result(values, alive, still)
+        has_left_tile = values.pop("has_left_tile") > 0.0
+        crossed = (has_left_tile & alive).any(0).cpu()
+        walk = super().result(values, alive, standing)
         return TerrainEvaluation(
-            **asdict(base), crossed=crossed.float().mean().item(), crossings=crossings
+            **asdict(walk),
+            crossed=crossed.float().mean().item(),
+            crossings=self._crossings(crossed),
         )
+
+    def _crossings(self, crossed: torch.Tensor) -> dict[str, list[float]]:
+        """Return the crossed fraction of each kind of terrain at each level."""
+        ground = self._ground
+        kinds = ground.terrain.kinds
+        num_levels = len(ground.tile_origins)
+        level = ground.levels.cpu()
+        column = ground.columns.cpu()
+        crossings: dict[str, list[float]] = {}
+        # A kind can fill several columns of the terrain.
+        for kind in dict.fromkeys(kinds):
+            columns = [i for i, name in enumerate(kinds) if name == kind]
+            of_kind = torch.isin(column, torch.tensor(columns))
+            fractions = []
+            for i in range(num_levels):
+                fractions.append(crossed[of_kind & (level == i)].float().mean().item())
+            crossings[kind] = fractions
+        return crossings

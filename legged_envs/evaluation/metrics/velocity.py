@@ -1,8 +1,8 @@
-"""How well a robot follows velocity commands, and how it walks."""
+"""Metrics of a velocity task: how a robot follows its command, and how it walks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -11,52 +11,85 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.evaluation.conditions import (
+    after_settling,
     command_errors,
     command_ranges,
     mean_over_steps,
     print_costs,
-    settled,
 )
-from legged_envs.evaluation.metrics.task import TaskMetrics
+from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
+from legged_envs.managers.observation import ObservationTermCfg
 from legged_envs.mdp import observations
+
+UNITS: dict[str, str] = {
+    "lin_vel_error": "m/s",
+    "ang_vel_error": "rad/s",
+    "falls": "%",
+    "base_height": "m",
+    "tilt": "rad",
+    "duty_factor": "%",
+    "diagonal_agreement": "%",
+    "swing_height": "m",
+    "swing_time": "s",
+    "torque_rms": "N·m",
+    "power": "W",
+    "still_joint_speed": "rad/s",
+    "still_contact": "%",
+}
+"""Units of the means of `VelocityEvaluation`, in the order of its table. % marks a fraction."""
 
 
 @dataclass
-class Evaluation:
-    """Means over time after the first second, then over episodes, of a robot until it falls; % marks a fraction."""
+class VelocityEvaluation:
+    """How a policy follows velocity commands, and how the robot walks.
+
+    Means are over the time after the first second until the robot falls, then over episodes.
+    """
 
     episodes: int
+    """Number of episodes."""
     commands: dict[str, tuple[float, float]]
     """Ranges of the velocity command, m/s and rad/s."""
-    lin_vel_error: Annotated[float, "m/s"]
-    ang_vel_error: Annotated[float, "rad/s"]
-    """‖v_xy − c_xy‖ and |ω_z − c_ω|."""
-    falls: Annotated[float, "%"]
+    lin_vel_error: float
+    """‖v_xy − c_xy‖, m/s."""
+    ang_vel_error: float
+    """|ω_z − c_ω|, rad/s."""
+    falls: float
     """Fraction of the episodes that ended early."""
-    base_height: Annotated[float, "m"]
-    tilt: Annotated[float, "rad"]
-    duty_factor: Annotated[float, "%"]
-    diagonal_agreement: Annotated[float, "%"]
-    """Fraction of time that a foot stands; that a diagonal's feet do the same (two feet: that one of them swings)."""
-    swing_height: Annotated[float, "m"]
-    """Greatest height of a foot in its swings, mean over swings."""
-    swing_time: Annotated[float, "s"]
-    torque_rms: Annotated[float, "N·m"]
-    power: Annotated[float, "W"]
-    """Σ |τ q̇|."""
-    still_joint_speed: Annotated[float, "rad/s"]
-    still_contact: Annotated[float, "%"]
-    """With the command zero: mean |q̇|, where drumming shows, and fraction of the time that a foot stands."""
+    base_height: float
+    """Height of the base above the ground, m."""
+    tilt: float
+    """Angle between the z-axis of the base and the vertical, rad."""
+    duty_factor: float
+    """Fraction of the time that a foot is in contact."""
+    diagonal_agreement: float
+    """Fraction of the time that both feet of a diagonal stand, or both swing.
+
+    For two feet: fraction of the time that exactly one of them swings.
+    """
+    swing_height: float
+    """Greatest height of a foot in a swing, m, mean over swings."""
+    swing_time: float
+    """Duration of a swing, s, mean over swings."""
+    torque_rms: float
+    """Root mean square of the joint torques, N·m."""
+    power: float
+    """Σ |τ q̇| over the joints, W."""
+    still_joint_speed: float
+    """Mean |q̇| under the zero command, rad/s: feet that drum on the ground show here."""
+    still_contact: float
+    """Fraction of the time that a foot is in contact under the zero command."""
     costs: dict[str, float]
+    """Mean of each cost per step."""
     cost_limits: dict[str, float]
-    """Mean of each cost per step, and what it may be."""
+    """Limit of each cost per step."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, in dicts and numbers alone."""
+        """Return the fields by name, as dicts and numbers."""
         return asdict(self)
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
-        """Whether errors, m/s and rad/s, and the fraction of falls are at most those given."""
+        """Return True if the errors and the fraction of falls are at most those given."""
         return (
             self.lin_vel_error <= lin_vel_error
             and self.ang_vel_error <= ang_vel_error
@@ -64,49 +97,45 @@ class Evaluation:
         )
 
     def print(self, console: Console) -> None:
-        """Print the ranges of the commands, a table of the means with their units, and one of the costs."""
-        ranges = ", ".join(
-            f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items()
-        )
-        console.print(f"{self.episodes} episodes; commands: {ranges}")
+        """Print the ranges of the commands, a table of the means, and one of the costs."""
+        ranges = []
+        for name, (low, high) in self.commands.items():
+            ranges.append(f"{name} in [{low:g}, {high:g}]")
+        console.print(f"{self.episodes} episodes; commands: {', '.join(ranges)}")
         table = Table("quantity", Column("mean", justify="right"))
         for name, unit in UNITS.items():
             value = getattr(self, name)
-            table.add_row(
-                name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}"
-            )
+            text = f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}"
+            table.add_row(name.replace("_", " "), text)
         console.print(table)
         print_costs(self.costs, self.cost_limits, console)
 
 
-_HINTS = get_type_hints(Evaluation, include_extras=True)
-UNITS: dict[str, str] = {
-    name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")
-}
-SWINGS = ("swing_height", "swing_time")
-STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
-"""Measures of a foot's swing, which count where it landed; quantities with the command zero → what is measured."""
-
-
 class VelocityMetrics(TaskMetrics):
-    """What is measured on a task that follows velocity commands."""
+    """Metrics of a task that follows velocity commands.
+
+    Args:
+        core: Environment of the evaluation.
+    """
 
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
-    STANDS: ClassVar[bool] = True
+    EVALUATES_STANDING: ClassVar[bool] = True
 
     def __init__(self, core: LeggedVectorEnv):
         super().__init__(core)
         robot = core.cfg.robot
-        self._diagonals = [
-            [robot.foot_names.index(name) for name in pair] for pair in robot.diagonals
-        ]
+        # Indices of the feet of each diagonal.
+        self._diagonals: list[tuple[int, int]] = []
+        for first, second in robot.diagonals:
+            pair = (robot.foot_names.index(first), robot.foot_names.index(second))
+            self._diagonals.append(pair)
+        # Greatest height of each foot since it left the ground, m.
         self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
-        """Greatest height of each foot since it left the ground, m."""
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """Means over the robots, in this moment, of ‖v_xy − c_xy‖, m/s, and |ω_z − c_ω|, rad/s."""
+        """Return means over the robots, at this moment, of the errors of `command_errors`."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
@@ -116,18 +145,22 @@ class VelocityMetrics(TaskMetrics):
         self._peak.zero_()
         return observation
 
-    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        robot, contact = self._core.robot, self._core.robot.foot_contact
+    def measures(self, info: Mapping[str, Any]) -> Measures:
+        robot = self._core.robot
+        contact = robot.foot_contact
+        # The swing that ends in this step is over: its peak is that of the step before.
+        peak = self._peak
         height = robot.foot_height - self._core.cfg.robot.foot_radius
-        peak, self._peak = self._peak, torch.where(contact, 0.0, torch.maximum(self._peak, height))
-        pairs = [contact[:, first] == contact[:, second] for first, second in self._diagonals]
-        agreement = pairs or [contact[:, 0] != contact[:, 1]]
+        self._peak = torch.where(contact, 0.0, torch.maximum(peak, height))
+        errors = command_errors(self._core)
+        cos_tilt = (-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)
         return {
-            **command_errors(self._core),
+            "lin_vel_error": errors["lin_vel_error"],
+            "ang_vel_error": errors["ang_vel_error"],
             "base_height": robot.base_height,
-            "tilt": torch.acos((-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)),
+            "tilt": torch.acos(cos_tilt),
             "duty_factor": contact.float().mean(1),
-            "diagonal_agreement": torch.stack(agreement).float().mean(0),
+            "diagonal_agreement": self._diagonal_agreement(contact),
             "torque_squared": robot.joint_torque.square().mean(1),
             "power": (robot.joint_torque * robot.joint_vel).abs().sum(1),
             "joint_speed": robot.joint_vel.abs().mean(1),
@@ -137,48 +170,91 @@ class VelocityMetrics(TaskMetrics):
             "swing_time": robot.foot_air_time,
         }
 
+    def _diagonal_agreement(self, contact: torch.Tensor) -> torch.Tensor:
+        if self._diagonals:
+            agreements = [contact[:, first] == contact[:, second] for first, second in self._diagonals]
+        else:
+            # Two feet walk if they take turns.
+            agreements = [contact[:, 0] != contact[:, 1]]
+        return torch.stack(agreements).float().mean(0)
+
     def result(
-        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
-    ) -> Evaluation:
-        core, counted = self._core, settled(alive, self._core.step_dt)
+        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
+    ) -> VelocityEvaluation:
+        core = self._core
+        counted = after_settling(alive, core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
+        # Swings are measured when the foot lands.
         landed = values["landed"] * counted.unsqueeze(2)
-        means |= {
-            name: (values[name] * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS
-        }
-        means["torque_rms"] = means["torque_squared"].sqrt()
-        means["falls"] = (~alive[-1]).float().mean()
-        means |= dict.fromkeys(STILL, torch.tensor(torch.nan))
-        if still is not None:
-            standing, stood = still[0], settled(still[1], core.step_dt)
-            means |= {
-                name: mean_over_steps(standing[of], stood).nanmean() for name, of in STILL.items()
-            }
-        return Evaluation(
+        joint_speed, contact = self._standing_means(standing)
+        return VelocityEvaluation(
             episodes=core.num_envs,
             commands=command_ranges(core.cfg),
+            lin_vel_error=means["lin_vel_error"].item(),
+            ang_vel_error=means["ang_vel_error"].item(),
+            falls=(~alive[-1]).float().mean().item(),
+            base_height=means["base_height"].item(),
+            tilt=means["tilt"].item(),
+            duty_factor=means["duty_factor"].item(),
+            diagonal_agreement=means["diagonal_agreement"].item(),
+            swing_height=_mean_over_swings(values["swing_height"], landed),
+            swing_time=_mean_over_swings(values["swing_time"], landed),
+            torque_rms=means["torque_squared"].sqrt().item(),
+            power=means["power"].item(),
+            still_joint_speed=joint_speed,
+            still_contact=contact,
             costs=dict(zip(core.cost_names, means["costs"].tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
-            **{name: means[name].item() for name in UNITS},
         )
+
+    def _standing_means(self, standing: Rollout | None) -> tuple[float, float]:
+        """Return joint speed and contact under the zero command, NaN without a rollout."""
+        if standing is None:
+            return torch.nan, torch.nan
+        counted = after_settling(standing.alive, self._core.step_dt)
+        joint_speed = mean_over_steps(standing.measures["joint_speed"], counted).nanmean()
+        contact = mean_over_steps(standing.measures["duty_factor"], counted).nanmean()
+        return joint_speed.item(), contact.item()
+
+
+def _mean_over_swings(values: torch.Tensor, landed: torch.Tensor) -> float:
+    """Return the mean over the feet that land, weighted by `landed`, (steps, num_envs, feet)."""
+    mean = (values * landed).sum() / landed.sum().clamp(min=1.0)
+    return mean.item()
 
 
 def hold_velocity(
     core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]
 ) -> None:
-    """Give every robot one velocity command until its next reset, and write it to an observation made before."""
-    term: Any = core.commands.terms["velocity"]
+    """Give every robot one velocity command until its next reset.
+
+    Args:
+        core: Environment with a velocity command.
+        command: Forward and sideways velocity, m/s, and yaw rate, rad/s.
+        observation: Observation that was made before. The command is written into it.
+    """
+    velocity: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
-    term.hold(value)
-    terms = [term for group in core.cfg.observations.values() for term in group.terms.values()]
-    if not any(term.func is observations.command for term in terms):
+    velocity.hold(value)
+    if not _observes_commands(core):
+        # Another term may show the command in its own way.
         observation.update(core.observe_again())
         return
     for group in core.observations.groups.keys() & observation.keys():
-        for name, cfg in core.cfg.observations[group].terms.items():
-            if (
-                cfg.func is observations.command
-                and cfg.params.get("name", "velocity") == "velocity"
-            ):
-                seen = value * torch.as_tensor(cfg.scale, device=core.device)
-                core.observations.groups[group].overwrite(observation[group], name, seen)
+        for name, term in core.cfg.observations[group].terms.items():
+            if _shows_velocity(term):
+                shown = value * torch.as_tensor(term.scale, device=core.device)
+                core.observations.groups[group].overwrite(observation[group], name, shown)
+
+
+def _observes_commands(core: LeggedVectorEnv) -> bool:
+    for group in core.cfg.observations.values():
+        for term in group.terms.values():
+            if term.func is observations.command:
+                return True
+    return False
+
+
+def _shows_velocity(term: ObservationTermCfg) -> bool:
+    shows_command = term.func is observations.command
+    return shows_command and term.params.get("name", "velocity") == "velocity"
