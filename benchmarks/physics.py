@@ -35,8 +35,8 @@ from legged_envs.checks import whole_number
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import evaluation_cfg
-from legged_envs.evaluation.evaluator import SECONDS, Evaluator
-from legged_envs.evaluation.metrics.velocity import Evaluation
+from legged_envs.evaluation.evaluator import Evaluator
+from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, VelocityMetrics
 from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
@@ -224,7 +224,7 @@ def measure_times(
 
 def measure_walk(
     task_id: str, cfg: TaskCfg, policy: Policy, variant: Variant, episodes: int
-) -> tuple[Evaluation, float, float]:
+) -> tuple[VelocityEvaluation, float, float]:
     """Let the policy walk in a variant.
 
     Returns:
@@ -275,7 +275,7 @@ def measure_walk(
 
 
 def _row(
-    name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float, float] | None
+    name: str, times: dict[str, np.ndarray], walk: tuple[VelocityEvaluation, float, float] | None
 ) -> list[str]:
     wall, cpu = np.median(times[name] / times["default"], axis=0)
     cells = [name, f"{cpu:.2f}", f"{wall:.2f}"]
@@ -334,7 +334,7 @@ def main(
         f"Time: physics of a control step ({1e3 * cfg.sim.step_dt:g} ms) of {num_envs} walking robots, median of "
         f"{rounds} paired rounds, relative to the default, which takes {default_us:.1f} µs of CPU time per robot. What "
         '"default again" has instead of 1 is noise.',
-        f"Walk: {episodes} episodes of {SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "
+        f"Walk: {episodes} episodes of {VelocityMetrics.EPISODE_SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "
         "the deepest foot in the ground, mean over time. Force noise: change of the vertical force on a standing foot "
         "from one physics step to the next, root mean square relative to the robot's weight.",
         *(f"MuJoCo warned {count} times: {kind}." for kind, count in warnings.items()),

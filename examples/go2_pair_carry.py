@@ -14,8 +14,13 @@ from torch import nn
 
 import legged_envs  # noqa: F401  (registers the ids)
 from legged_envs import rotation
-from legged_envs.evaluation.conditions import EVALUATED, SETTLING_SECONDS, evaluation_cfg
-from legged_envs.evaluation.evaluator import EVALUATION_SEED, SECONDS
+from legged_envs.evaluation.conditions import (
+    EVALUATION_ENV_OPTIONS,
+    SETTLING_SECONDS,
+    evaluation_cfg,
+)
+from legged_envs.evaluation.evaluator import EVALUATION_SEED
+from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.tasks import make_task_cfg
 
 ID = "Legged/Go2-Pair-v0"
@@ -26,7 +31,7 @@ def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -
     Velocities are those of the beam, in the frame of its width and length, after the first second, while it is carried;
     ``standing_…`` is what a pair would have that never moves."""
     cfg = evaluation_cfg(make_task_cfg(ID))
-    with closing(gym.make_vec(ID, num_envs=episodes, cfg=cfg, **EVALUATED)) as envs:
+    with closing(gym.make_vec(ID, num_envs=episodes, cfg=cfg, **EVALUATION_ENV_OPTIONS)) as envs:
         core = envs.unwrapped
         observation, _ = envs.reset(seed=EVALUATION_SEED)
         carried, errors, counted = (
@@ -34,7 +39,7 @@ def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -
             torch.zeros(episodes, 4),
             torch.zeros(episodes),
         )
-        for step in range(round(SECONDS / core.step_dt)):
+        for step in range(round(TaskMetrics.EPISODE_SECONDS / core.step_dt)):
             command = core.commands["velocity"].clone()
             with torch.inference_mode():
                 observation, _, _, _, info = envs.step(act(observation["policy"]))

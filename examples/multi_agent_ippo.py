@@ -22,7 +22,7 @@ from skrl.resources.preprocessors.torch import RunningStandardScaler
 from torch import nn
 
 import legged_envs  # noqa: F401  (registers the ids)
-from legged_envs.evaluation.conditions import EVALUATED, evaluation_cfg
+from legged_envs.evaluation.conditions import EVALUATION_ENV_OPTIONS, evaluation_cfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.tasks import make_task_cfg
 from legged_envs.viewing.watch import film, scenes
@@ -190,6 +190,10 @@ print(
     }
 )
 if not args.no_video:
-    options = {"cfg": evaluation_cfg(registered), "render_mode": "rgb_array", **EVALUATED}
+    options = {
+        "cfg": evaluation_cfg(registered),
+        "render_mode": "rgb_array",
+        **EVALUATION_ENV_OPTIONS,
+    }
     with closing(gym.make_vec(args.task, num_envs=1, **options)) as one:
         film(one, act, ("policy",), scenes(registered), args.out / "video.mp4")

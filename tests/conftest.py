@@ -65,16 +65,18 @@ def short_evaluations() -> Iterator[None]:
     """Evaluations last 1.2 s: for tests of a module that do not ask how well a policy does, as tens of updates teach it
     nothing. Others take 10 s back by ``whole_evaluations``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("legged_envs.evaluation.evaluator.SECONDS", 1.2)
-        patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.SECONDS", 1.2)
+        patch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 1.2)
+        patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 1.2)
         yield
 
 
 @pytest.fixture
 def whole_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations last as long as they do."""
-    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 10.0)
-    monkeypatch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.SECONDS", 15.0)
+    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 10.0)
+    monkeypatch.setattr(
+        "legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 15.0
+    )
 
 
 @pytest.fixture

@@ -15,7 +15,11 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, replaced
-from legged_envs.evaluation.conditions import EVALUATED, SETTLING_SECONDS, evaluation_cfg
+from legged_envs.evaluation.conditions import (
+    EVALUATION_ENV_OPTIONS,
+    SETTLING_SECONDS,
+    evaluation_cfg,
+)
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
@@ -82,7 +86,7 @@ def crosscheck(
         made: dict[str, Any] = {
             "sim": sim,
             "device": "cpu" if sim == "mujoco" else options.device,
-            **EVALUATED,
+            **EVALUATION_ENV_OPTIONS,
         }
         with closing(
             gym.make_vec(options.task_id, num_envs=options.robots, cfg=cfg, **made)

@@ -1,6 +1,6 @@
-"""How well a policy does on episodes that it was not trained on."""
+"""Evaluation of a policy on episodes that it was not trained on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -8,30 +8,44 @@ import torch
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.evaluation.conditions import EVALUATED, PolicyFunction, evaluation_cfg
+from legged_envs.evaluation.conditions import (
+    EVALUATION_ENV_OPTIONS,
+    PolicyFunction,
+    evaluation_cfg,
+)
 from legged_envs.evaluation.metrics.mimic import MimicMetrics
-from legged_envs.evaluation.metrics.task import TaskMetrics
+from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.evaluation.metrics.terrain import TerrainMetrics
 from legged_envs.evaluation.metrics.velocity import VelocityMetrics
 from legged_envs.runs.progress import Show, show_nothing
 from legged_envs.tasks import follows_velocity, is_mimic
 
 EVALUATION_SEED = 90_001
-SECONDS = 10.0
-"""Seed of an evaluation, far from the small ones that trainings take, and length of its episodes, s."""
+"""Seed of an evaluation, far from the small ones that trainings take."""
 
 
 def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
-    """What measures policies on a task: :class:`MimicMetrics` if it imitates motions, else :class:`VelocityMetrics` or,
-    on rough ground, :class:`TerrainMetrics` if it has a velocity command, else :class:`TaskMetrics`."""
-    if follows_velocity(cfg) and not is_mimic(cfg):
-        return VelocityMetrics if cfg.scene.terrain is None else TerrainMetrics
-    return MimicMetrics if is_mimic(cfg) else TaskMetrics
+    """Return the class that measures policies on a task."""
+    if is_mimic(cfg):
+        return MimicMetrics
+    if not follows_velocity(cfg):
+        return TaskMetrics
+    if cfg.scene.terrain is None:
+        return VelocityMetrics
+    return TerrainMetrics
 
 
 class Evaluator:
-    """Evaluates policies on the task ``cfg`` over ``episodes``, on a mimic task for each clip and without a reference.
-    ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the reference."""
+    """Evaluates policies on a task.
+
+    Args:
+        task_id: Registered id of the task.
+        cfg: Configuration of the task.
+        episodes: Number of episodes; on a mimic task of each clip and without a reference.
+        sim: Name of the physics engine.
+        groups: Observation groups that a policy takes; empty for those of the task's metrics.
+        device: Device of the environments.
+    """
 
     def __init__(
         self,
@@ -46,10 +60,17 @@ class Evaluator:
         self._groups = tuple(groups) or metrics.GROUPS
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
         self._envs = gym.make_vec(
-            task_id, num_envs=num_envs, cfg=cfg, sim=sim, device=device, **EVALUATED
+            task_id,
+            num_envs=num_envs,
+            cfg=cfg,
+            sim=sim,
+            device=device,
+            **EVALUATION_ENV_OPTIONS,
         )
         self.core = unwrap(self._envs)
+        """Environment of the evaluation, without wrappers."""
         self.metrics = metrics(self.core)
+        """What measures the policies."""
 
     def run(
         self,
@@ -58,33 +79,56 @@ class Evaluator:
         seed: int = EVALUATION_SEED,
         show: Show = show_nothing,
     ) -> Any:
-        """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``. What
-        ``show`` raises ends it."""
+        """Evaluate a policy.
+
+        Args:
+            policy: Function of one observation per group.
+            still: True to evaluate a velocity task under the zero command too.
+            seed: Seed of the first states and commands.
+            show: Called with the progress. An error that it raises ends the evaluation.
+
+        Returns:
+            The evaluation of the kind of task: a `VelocityEvaluation`, `TerrainEvaluation`,
+            `MimicEvaluation` or `TaskEvaluation`.
+        """
         moving = self.rollout(policy, seed, show=show)
-        standing = self.rollout(policy, seed, True, show) if still and self.metrics.STANDS else None
-        return self.metrics.result(*moving, standing)
+        standing = None
+        if still and self.metrics.EVALUATES_STANDING:
+            standing = self.rollout(policy, seed, still=True, show=show)
+        return self.metrics.result(moving.measures, moving.alive, standing)
 
     def rollout(
         self, policy: PolicyFunction, seed: int, still: bool = False, show: Show = show_nothing
-    ) -> tuple[dict[str, Any], torch.Tensor]:
-        """Measures of each step, (steps, num_envs, …), and which episodes had not ended by then, (steps, num_envs)."""
+    ) -> Rollout:
+        """Let a policy act for one episode in each environment, and measure every step.
+
+        Args:
+            policy: Function of one observation per group.
+            seed: Seed of the first states and commands.
+            still: True for the zero command.
+            show: Called with the progress.
+        """
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
-        seconds = getattr(self.metrics, "SECONDS", SECONDS)
-        rows, alive, steps = [], [], round(seconds / self.core.step_dt)
+        rows = []
+        alive = []
+        steps = round(self.metrics.EPISODE_SECONDS / self.core.step_dt)
         for step in range(steps):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))
             observation, reward, terminated, _, info = self._envs.step(action)
             upright = upright & ~terminated
             alive.append(upright)
-            measures = self.metrics.measures({**info, "reward": reward})
-            rows.append({name: value.clone() for name, value in measures.items()})
+            rows.append(self._copied_measures({**info, "reward": reward}))
             show("standing" if still else "evaluating", (step + 1) / steps)
-        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(
-            alive
-        )
+        measures = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        return Rollout(measures, torch.stack(alive))
+
+    def _copied_measures(self, info: Mapping[str, Any]) -> Measures:
+        # Environments reuse the memory of some of their tensors at the next step.
+        measures = self.metrics.measures(info)
+        return {name: value.clone() for name, value in measures.items()}
 
     def close(self) -> None:
-        """Close the environments; nothing can be evaluated afterwards."""
+        """Close the environments. Nothing can be evaluated afterwards."""
         self._envs.close()

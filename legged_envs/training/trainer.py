@@ -21,7 +21,7 @@ from rich.console import Console
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
-from legged_envs.evaluation.conditions import of_episodes
+from legged_envs.evaluation.conditions import combine_logs
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation
@@ -271,7 +271,7 @@ class Trainer:
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
             **{f"loss_{name}": value for name, value in losses.items()},
-            **of_episodes(logs),
+            **combine_logs(logs),
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:

@@ -20,7 +20,7 @@ from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.evaluation.conditions import (
     COMMAND_RANGES,
-    EVALUATED,
+    EVALUATION_ENV_OPTIONS,
     PolicyFunction,
     command_ranges,
     evaluation_cfg,
@@ -136,7 +136,7 @@ def watch(
     envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]
 ) -> Iterator[Scene]:
     """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` have the options
-    ``EVALUATED``. A robot whose episode ends begins the scene again."""
+    ``EVALUATION_ENV_OPTIONS``. A robot whose episode ends begins the scene again."""
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     command: Command | None = None
@@ -308,7 +308,9 @@ def make_watched(
         if event.func is reset_to_reference
     }
     cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact, "viewer.env_index": 0})
-    envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, render_mode="rgb_array", **EVALUATED)
+    envs = gym.make_vec(
+        task_id, num_envs=num_envs, cfg=cfg, render_mode="rgb_array", **EVALUATION_ENV_OPTIONS
+    )
     policy.check(unwrap(envs))
     if scan:
         from legged_envs.sim.render import draw_points  # which needs MuJoCo

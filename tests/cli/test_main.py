@@ -473,7 +473,7 @@ def test_an_evaluation_says_which_commands_it_gave():
 
 @pytest.mark.parametrize("task_id", ["Legged/Tron1-PF-Flat-v0", "Legged/Tron1-SF-Flat-v0"])
 def test_robots_that_see_the_past_are_evaluated_standing_too(task_id, monkeypatch):
-    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 0.2)
+    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 0.2)
     evaluator, seen = Evaluator(task_id, make_task_cfg(task_id), episodes=2), []
     actions = torch.zeros(2, len(evaluator.core.cfg.robot.joint_names))
     result = evaluator.run(lambda observation: seen.append(observation.clone()) or actions)

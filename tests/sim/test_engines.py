@@ -261,7 +261,7 @@ def test_a_policy_is_trained_and_evaluated_on_the_engine_that_is_named(tmp_path,
             made.append(num_envs)
 
     monkeypatch.setitem(ENGINES, "mine", Mine)
-    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 1.2)
+    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 1.2)
     run, numbers = tmp_path / "run", tmp_path / "eval.json"
     few = f"--num-envs 4 --episodes 3 --no-video --run-dir {run} ppo --steps-per-env 4"
     cli.main(f"train {GO2} --sim mine --iterations 1 {few}".split())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from legged_envs.evaluation.conditions import EVALUATED, evaluation_cfg
+from legged_envs.evaluation.conditions import EVALUATION_ENV_OPTIONS, evaluation_cfg
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.go2_pair import APART, BEAM, beam_and_partner
 
@@ -20,7 +20,7 @@ ID = "Legged/Go2-Pair-v0"
 
 def make(num_envs: int = 3, **changes):
     cfg = evaluation_cfg(make_task_cfg(ID))
-    envs = gym.make_vec(ID, num_envs=num_envs, cfg=cfg, **{**EVALUATED, **changes})
+    envs = gym.make_vec(ID, num_envs=num_envs, cfg=cfg, **{**EVALUATION_ENV_OPTIONS, **changes})
     envs.reset(seed=0)
     return envs, envs.unwrapped.task
 

@@ -563,8 +563,8 @@ def test_who_crosses_what_is_counted() -> None:
         name: value[None].repeat(3, *[1] * value.ndim)
         for name, value in standing_measures(evaluator).items()
     }
-    values["away"] = torch.zeros(3, 24)
-    values["away"][1, ::2] = 1.0  # every other robot is away in the second step,
+    values["has_left_tile"] = torch.zeros(3, 24)
+    values["has_left_tile"][1, ::2] = 1.0  # every other robot is away in the second step,
     alive = torch.ones(3, 24, dtype=torch.bool)
     alive[1:, :4] = False  # when the first four have fallen
     result = evaluator.metrics.result(values, alive)

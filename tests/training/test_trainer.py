@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
-from legged_envs.evaluation.conditions import command_ranges, evaluation_cfg, of_episodes
+from legged_envs.evaluation.conditions import combine_logs, command_ranges, evaluation_cfg
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
 from legged_envs.evaluation.metrics.velocity import hold_velocity
 from legged_envs.policy.header import read_evaluation
@@ -99,9 +99,9 @@ def test_a_curve_tells_what_the_episodes_of_an_update_report(tmp_path, monkeypat
     logs += [
         {"/episodes": 3.0, "/cost/slip": 0.2, "/termination/fall": 2.0, "own": torch.tensor(7)}
     ]
-    assert of_episodes([]) == {}
+    assert combine_logs([]) == {}
     told = pytest.approx({"episodes": 4.0, "cost/slip": 0.25, "termination/fall": 3.0, "own": 7.0})
-    assert of_episodes(logs) == told
+    assert combine_logs(logs) == told
     seen: list[dict] = []
     step = RslRlVecEnv.step
     monkeypatch.setattr(

@@ -109,7 +109,9 @@ def test_the_pictures_of_an_environment_are_the_viewers():
 @pytest.mark.parametrize(("resolution", "size"), [(None, (720, 408)), ((320, 240), (320, 240))])
 def test_films_are_the_viewers(tmp_path, resolution, size):
     cfg = override(make_task_cfg(ID), {"viewer": ViewerCfg((1.5, 1.5, 1.0), resolution=resolution)})
-    envs = gym.make_vec(ID, num_envs=1, cfg=cfg, render_mode="rgb_array", **watch.EVALUATED)
+    envs = gym.make_vec(
+        ID, num_envs=1, cfg=cfg, render_mode="rgb_array", **watch.EVALUATION_ENV_OPTIONS
+    )
     path = tmp_path / "film.mp4"
     watch.film(envs, lambda policy: torch.zeros(1, 12), ("policy",), [watch.Scene(0.08)], path)
     frames = imageio_ffmpeg.read_frames(str(path))

@@ -1,8 +1,12 @@
-"""How well a robot imitates reference motions, from times in them that it was not trained on."""
+"""Metrics of a mimic task: how a robot imitates reference motions.
+
+Episodes start at times in the clips that the policy was not trained on.
+"""
 
 import copy
-from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, ClassVar, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -12,102 +16,158 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.evaluation.conditions import command_errors, mean_over_steps, print_costs, settled
-from legged_envs.evaluation.metrics.task import TaskMetrics
+from legged_envs.evaluation.conditions import (
+    after_settling,
+    command_errors,
+    mean_over_steps,
+    print_costs,
+)
+from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.mdp import rewards
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.tasks.mimic import ACTOR_GROUPS, motion_cfg
 
 LONGEST_LAG = 0.5
-"""How far the contacts of robot and reference are shifted against each other to compare their styles, s."""
-IMITATION = (
+"""Longest time by which contacts of robot and reference are shifted to compare their styles, s."""
+
+IMITATION_REWARDS = (
     rewards.reference_joint_pos,
     rewards.reference_joint_vel,
     rewards.reference_root_pose,
     rewards.reference_root_vel,
     rewards.reference_key_pos,
 )
-"""Rewards for imitation, each of which is at most its weight."""
+"""Rewards for imitation. Each is at most its weight."""
+
 CURVES = ("phase", "joint_error", "lin_vel_error")
+"""Measures that an evaluation keeps for each step."""
+
+
+class ClipColumn(NamedTuple):
+    """A column in the table of clips."""
+
+    head: str
+    """Title, with the unit in a second line."""
+    style: str
+    """Format of the numbers."""
+
+
+CLIP_COLUMNS: dict[str, ClipColumn] = {
+    "joint_error": ClipColumn("joint\nrad", ".3f"),
+    "lin_vel_error": ClipColumn("speed\nm/s", ".3f"),
+    "ang_vel_error": ClipColumn("turn\nrad/s", ".3f"),
+    "height_error": ClipColumn("z\nm", ".3f"),
+    "key_error": ClipColumn("body\nm", ".3f"),
+    "contact_agreement": ClipColumn("feet", ".1%"),
+    "style_agreement": ClipColumn("style", ".1%"),
+    "tracking": ClipColumn("reward", ".1%"),
+    "falls": ClipColumn("falls", ".1%"),
+}
+"""Columns of the table of clips, by field of `ClipEvaluation`."""
 
 
 def motion_of(core: LeggedVectorEnv) -> MotionCommand:
-    """The motion command of an environment; ValueError if it has none."""
-    return motion_command(core.commands, motion_cfg(core.cfg)[0])
+    """Return the motion command of an environment.
+
+    Raises:
+        ValueError: If it has no motion command.
+    """
+    name, _ = motion_cfg(core.cfg)
+    return motion_command(core.commands, name)
 
 
 @dataclass
 class ClipEvaluation:
-    """Means over time, then over the episodes of a clip, of a robot until it falls or loses it; with column heads."""
+    """How a policy imitates one clip.
 
-    joint_error: Annotated[float, "joint\nrad", ".3f"]
+    Means are over the time until the robot falls or loses the clip, then over episodes.
+    """
+
+    joint_error: float
     """Mean over joints of |q − q̂|, rad."""
-    lin_vel_error: Annotated[float, "speed\nm/s", ".3f"]
-    ang_vel_error: Annotated[float, "turn\nrad/s", ".3f"]
-    """‖v − v̂‖, m/s, and ‖ω − ω̂‖, rad/s, of the base in its frame."""
-    height_error: Annotated[float, "z\nm", ".3f"]
-    key_error: Annotated[float, "body\nm", ".3f"]
-    """|z − ẑ| of the base, and mean distance of the key bodies from their targets in the base frame, m."""
-    contact_agreement: Annotated[float, "feet", ".1%"]
-    style_agreement: Annotated[float, "style", ".1%"]
-    """Part of time and feet in which robot and reference agree on contact, and that at each episode's best lag."""
-    tracking: Annotated[float, "reward", ".1%"]
-    """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN without them."""
-    falls: Annotated[float, "falls", ".1%"]
+    lin_vel_error: float
+    """‖v − v̂‖ of the base in its frame, m/s."""
+    ang_vel_error: float
+    """‖ω − ω̂‖ of the base in its frame, rad/s."""
+    height_error: float
+    """|z − ẑ| of the base, m."""
+    key_error: float
+    """Mean distance of the key bodies from their targets in the base frame, m."""
+    contact_agreement: float
+    """Fraction of time and feet in which robot and reference agree on contact."""
+    style_agreement: float
+    """The same, with the contacts of each episode shifted by the lag that fits best."""
+    tracking: float
+    """Imitation rewards as a fraction of what perfect imitation earns; NaN without such rewards."""
+    falls: float
     """Fraction of the episodes that ended early."""
 
 
 @dataclass
 class MimicEvaluation:
-    """How well a policy imitates each clip, and how it follows velocity commands without a reference."""
+    """How a policy imitates each clip, and how it follows velocity commands without a reference."""
 
     episodes: int
-    """Episodes of each clip, and as many without a reference."""
+    """Number of episodes of each clip. The same number has no reference."""
     clips: dict[str, ClipEvaluation]
+    """Evaluation of each clip, by name."""
     command: dict[str, float]
-    """Without a reference: mean ‖v_xy − c_xy‖ [m/s] and |ω_z − c_ω| [rad/s] after the first second, and falls."""
+    """Episodes without a reference: errors of the velocity command after the first second, and falls.
+
+    The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`.
+    """
     costs: dict[str, float]
+    """Mean of each cost per step over the clips."""
     cost_limits: dict[str, float]
-    """Mean of each cost per step over the clips, and what it may be."""
-    curves: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict, repr=False)
-    """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
+    """Limit of each cost per step."""
+    curves: dict[str, Measures] = field(default_factory=dict, repr=False)
+    """Measures `CURVES` of each clip. Shapes: (steps, episodes), NaN after a fall."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, in dicts and numbers alone, without ``curves``."""
-        return {name: value for name, value in asdict(self).items() if name != "curves"}
+        """Return the fields by name, as dicts and numbers, without `curves`."""
+        values = asdict(self)
+        del values["curves"]
+        return values
 
     def mean(self, field: str) -> float:
-        """Mean over the clips of a field of :class:`ClipEvaluation`, in its unit; NaN if that of one clip is."""
+        """Return the mean over the clips of a field of `ClipEvaluation`, NaN if one of them is."""
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:
-        """Print a table with a row for each clip, the errors without a reference, and a table of the costs."""
-        title = f"{self.episodes} episodes per clip, from random times in it"
-        shown = {
-            name: hint.__metadata__
-            for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()
-        }
-        columns = [
-            Column("clip", no_wrap=True),
-            *(Column(head, justify="right") for head, _ in shown.values()),
-        ]
-        table = Table(*columns, title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+        """Print a row for each clip, the errors without a reference, and a table of the costs."""
+        columns = [Column("clip", no_wrap=True)]
+        for column in CLIP_COLUMNS.values():
+            columns.append(Column(column.head, justify="right"))
+        table = Table(
+            *columns,
+            title=f"{self.episodes} episodes per clip, from random times in it",
+            box=box.SIMPLE,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
         for name, clip in self.clips.items():
-            table.add_row(
-                name, *(format(getattr(clip, field), style) for field, (_, style) in shown.items())
-            )
+            cells = []
+            for quantity, column in CLIP_COLUMNS.items():
+                cells.append(format(getattr(clip, quantity), column.style))
+            table.add_row(name, *cells)
         console.print(table)
-        command = self.command
         console.print(
-            f"without a reference: {command['command_lin_vel_error']:.3f} m/s and "
-            f"{command['command_ang_vel_error']:.3f} rad/s from the command, {command['falls']:.1%} falls"
+            f"without a reference: {self.command['command_lin_vel_error']:.3f} m/s and "
+            f"{self.command['command_ang_vel_error']:.3f} rad/s from the command, "
+            f"{self.command['falls']:.1%} falls"
         )
         print_costs(self.costs, self.cost_limits, console)
 
 
 class MimicMetrics(TaskMetrics):
-    """What is measured on a mimic task: ``episodes`` environments imitate each clip, and as many have no reference."""
+    """Metrics of a mimic task.
+
+    The same number of environments imitates each clip, and as many have no reference.
+
+    Args:
+        core: Environment of the evaluation.
+    """
 
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
@@ -115,41 +175,53 @@ class MimicMetrics(TaskMetrics):
     def __init__(self, core: LeggedVectorEnv):
         super().__init__(core)
         self.motion = motion_of(core)
+        """Motion command of the environment."""
         library = self.motion.player.library
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
-        self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(
-            self._episodes
-        )
-        """The clip of each environment; the last number stands for no reference. Shape: (num_envs,)."""
-        rewarded = [core.cfg.rewards[name].func for name in core.rewards.names]
-        self._imitation = [i for i, term in enumerate(rewarded) if term in IMITATION]
+        # The clip of each environment. The last number stands for no reference.
+        clips = torch.arange(library.num_clips + 1, device=core.device)
+        self._clip = clips.repeat_interleave(self._episodes)
+        # Columns of the reward terms that are for imitation.
+        self._imitation: list[int] = []
+        for i, name in enumerate(core.rewards.names):
+            if core.cfg.rewards[name].func in IMITATION_REWARDS:
+                self._imitation.append(i)
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """Means over the robots with a reference. It has moved on: the errors are those to one step ahead."""
+        """Return means over the robots that have a reference.
+
+        The reference has moved on: the errors are those to where it is one step ahead.
+        """
         motion = motion_of(core)
-        errors = _tracking_errors(core, motion)
         count = motion.available.sum().clamp(min=1.0)
-        return {
-            name: ((error * motion.available).sum() / count).item()
-            for name, error in errors.items()
-        }
+        means = {}
+        for name, error in _tracking_errors(core, motion).items():
+            means[name] = ((error * motion.available).sum() / count).item()
+        return means
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
         name, command = motion_cfg(cfg)
-        num_envs = episodes * (len(command.load(cfg.robot)) + 1)
-        return override(cfg, {f"commands.{name}.reference_fraction": 0.0}), num_envs
+        num_clips = len(command.load(cfg.robot))
+        # `start` gives references to all episodes of clips: none is drawn.
+        changed = override(cfg, {f"commands.{name}.reference_fraction": 0.0})
+        return changed, episodes * (num_clips + 1)
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Start each episode at a time drawn uniformly in its clip; returns the first observation, (num_envs, …)."""
+        """Start each episode at a time drawn uniformly in its clip.
+
+        Returns:
+            The first observation of each group. Shapes: (num_envs, size).
+        """
         library = self.motion.player.library
+        # Environments without a reference play a clip unseen.
         clips = self._clip.clamp(max=library.num_clips - 1)
-        share = torch.rand(
-            len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-        )
-        self.motion.pin(clips, share.to(library.duration.device) * library.duration[clips])
+        generator = torch.Generator().manual_seed(seed)
+        phase = torch.rand(len(clips), generator=generator, dtype=torch.float64)
+        times = phase.to(library.duration.device) * library.duration[clips]
+        self.motion.pin(clips, times)
         self.motion.withhold(self._clip == library.num_clips)
         observation = super().start(envs, seed, still)
         self.motion.release()
@@ -157,23 +229,33 @@ class MimicMetrics(TaskMetrics):
         return observation
 
     def _look_ahead(self) -> None:
-        """Note where the robots should be after the next step, and where in the clip they are before it."""
-        self._target, self._phase = copy.copy(self.motion), self.motion.player.phase
+        """Remember the targets of the next step, and the time in the clip before it."""
+        # The motion command replaces its tensors at a step: a shallow copy keeps these.
+        self._target = copy.copy(self.motion)
+        self._phase = self.motion.player.phase
 
-    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        core, robot, target, player = self._core, self._core.robot, self._target, self.motion.player
-        feet = player.library.sample_bodies(player.clip, player.time, self._feet).pos_w[..., 2]
+    def measures(self, info: Mapping[str, Any]) -> Measures:
+        core = self._core
+        robot = core.robot
+        target = self._target
+        player = self.motion.player
+        tracking = _tracking_errors(core, target)
+        command = command_errors(core)
+        key_error = robot.bodies(target.key_bodies).pos_b - target.target_key_pos_b
+        foot_height = player.library.sample_bodies(player.clip, player.time, self._feet).pos_w[
+            ..., 2
+        ]
         values = {
-            **_tracking_errors(core, target),
+            "joint_error": tracking["joint_error"],
+            "lin_vel_error": tracking["lin_vel_error"],
             "ang_vel_error": (robot.ang_vel_b - target.target_ang_vel_b).norm(dim=1),
             "height_error": (robot.base_height - target.window_root_pos_w[:, 0, 2]).abs(),
-            "key_error": (robot.bodies(target.key_bodies).pos_b - target.target_key_pos_b)
-            .norm(dim=2)
-            .mean(1),
-            **{f"command_{name}": error for name, error in command_errors(core).items()},
+            "key_error": key_error.norm(dim=2).mean(1),
+            "command_lin_vel_error": command["lin_vel_error"],
+            "command_ang_vel_error": command["ang_vel_error"],
             "costs": info["costs"],
             "stands": robot.foot_contact,
-            "should_stand": feet < core.cfg.robot.foot_radius + STANDING_HEIGHT,
+            "should_stand": foot_height < core.cfg.robot.foot_radius + STANDING_HEIGHT,
             "phase": self._phase,
             "earned": core.rewards.episode_sums[:, self._imitation].sum(1),
         }
@@ -181,49 +263,64 @@ class MimicMetrics(TaskMetrics):
         return values
 
     def result(
-        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
     ) -> MimicEvaluation:
-        core, names = self._core, self.motion.player.library.names
-        referenced = self._clip < len(names)
-        following = settled(alive, core.step_dt)
-        command = {
-            name: mean_over_steps(values[name], following)
-            for name in values
-            if name.startswith("command_")
-        }
-        values["earned"] = values["earned"].diff(
-            dim=0, prepend=torch.zeros_like(values["earned"][:1])
-        )
-        means = {name: mean_over_steps(value, alive) for name, value in values.items()}
-        agreement = contact_agreement(values["stands"], values["should_stand"], alive, core.step_dt)
-        means["contact_agreement"], means["style_agreement"] = agreement
-        perfect = sum(core.rewards.weights[i] for i in self._imitation) * core.step_dt
-        means["tracking"] = means["earned"] / (perfect or torch.nan)
-        means["falls"] = command["falls"] = (~alive[-1]).float()
-        clips, curves = {}, {}
-        for i, name in enumerate(names):
+        core = self._core
+        clips = {}
+        curves = {}
+        means = self._clip_means(values, alive)
+        for i, name in enumerate(self.motion.player.library.names):
             rows = self._clip == i
-            of_clip = {
-                field.name: means[field.name][rows].nanmean().item()
-                for field in fields(ClipEvaluation)
-            }
-            clips[name] = ClipEvaluation(**of_clip)
+            clips[name] = _clip_evaluation(means, rows)
             curves[name] = {
                 curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES
             }
+        has_reference = self._clip < len(clips)
+        costs = means["costs"][has_reference].nanmean(0)
         return MimicEvaluation(
             episodes=self._episodes,
             clips=clips,
-            command={name: value[~referenced].nanmean().item() for name, value in command.items()},
-            costs=dict(
-                zip(core.cost_names, means["costs"][referenced].nanmean(0).tolist(), strict=True)
-            ),
+            command=self._command_means(values, alive, ~has_reference),
+            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
             curves=curves,
         )
 
+    def _clip_means(self, values: Measures, alive: torch.Tensor) -> Measures:
+        """Return means over the time that counts. Shapes: (num_envs, …)."""
+        core = self._core
+        means = {name: mean_over_steps(value, alive) for name, value in values.items()}
+        in_phase, at_best_lag = contact_agreement(
+            values["stands"], values["should_stand"], alive, core.step_dt
+        )
+        means["contact_agreement"] = in_phase
+        means["style_agreement"] = at_best_lag
+        # The environment sums rewards over an episode; the differences are those of each step.
+        earned = values["earned"]
+        earned = earned.diff(dim=0, prepend=torch.zeros_like(earned[:1]))
+        perfect = sum(core.rewards.weights[i] for i in self._imitation) * core.step_dt
+        means["tracking"] = mean_over_steps(earned, alive) / (perfect or torch.nan)
+        means["falls"] = (~alive[-1]).float()
+        return means
 
-def _tracking_errors(core: LeggedVectorEnv, target: MotionCommand) -> dict[str, torch.Tensor]:
+    def _command_means(
+        self, values: Measures, alive: torch.Tensor, rows: torch.Tensor
+    ) -> dict[str, float]:
+        """Return errors of the velocity command and falls in the environments `rows`."""
+        counted = after_settling(alive, self._core.step_dt)
+        means = {}
+        for name in ("command_lin_vel_error", "command_ang_vel_error"):
+            means[name] = mean_over_steps(values[name], counted)[rows].nanmean().item()
+        means["falls"] = (~alive[-1]).float()[rows].nanmean().item()
+        return means
+
+
+def _clip_evaluation(means: Measures, rows: torch.Tensor) -> ClipEvaluation:
+    of_clip = {name: means[name][rows].nanmean().item() for name in CLIP_COLUMNS}
+    return ClipEvaluation(**of_clip)
+
+
+def _tracking_errors(core: LeggedVectorEnv, target: MotionCommand) -> Measures:
     return {
         "joint_error": (core.robot.joint_pos - target.target_joint_pos).abs().mean(1),
         "lin_vel_error": (core.robot.lin_vel_b - target.target_lin_vel_b).norm(dim=1),
@@ -231,14 +328,30 @@ def _tracking_errors(core: LeggedVectorEnv, target: MotionCommand) -> dict[str, 
 
 
 def contact_agreement(
-    stands: torch.Tensor, should: torch.Tensor, counted: torch.Tensor, step_dt: float
+    stands: torch.Tensor, should_stand: torch.Tensor, counted: torch.Tensor, step_dt: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Agreement of contacts (steps, n, feet) in phase, and at each episode's best lag. Shapes: (n,), (n,)."""
-    steps, longest, agreements = len(stands), round(LONGEST_LAG / step_dt), {}
+    """Compare the contacts of robot and reference.
+
+    Args:
+        stands: True for feet of the robot in contact. Shape: (steps, n, feet).
+        should_stand: The same of the reference.
+        counted: True for steps that count. Shape: (steps, n).
+        step_dt: Duration of a step, s.
+
+    Returns:
+        Fraction of the time and feet in which both agree, and the same with the contacts shifted by
+        the lag that fits each episode best. Shapes: (n,), (n,).
+    """
+    steps = len(stands)
+    longest = round(LONGEST_LAG / step_dt)
+    agreements = {}
     for lag in range(-longest, longest + 1):
         robot = slice(max(lag, 0), steps + min(lag, 0))
         reference = slice(max(-lag, 0), steps + min(-lag, 0))
-        agrees = (stands[robot] == should[reference]).float().mean(2)
-        compared = 2 * counted[robot].sum(0) >= counted.sum(0)  # few steps agree by chance
-        agreements[lag] = mean_over_steps(agrees, counted[robot]).where(compared, torch.nan)
-    return agreements[0], torch.stack(list(agreements.values())).nan_to_num().amax(0)
+        agrees = (stands[robot] == should_stand[reference]).float().mean(2)
+        agreement = mean_over_steps(agrees, counted[robot])
+        # Few steps agree by chance: at least half of them must be compared.
+        compared = 2 * counted[robot].sum(0) >= counted.sum(0)
+        agreements[lag] = agreement.where(compared, torch.nan)
+    best = torch.stack(list(agreements.values())).nan_to_num().amax(0)
+    return agreements[0], best

@@ -111,9 +111,7 @@ class TaskMetrics:
         """Return the measures of the step that led to `info`. Shapes: (num_envs, …)."""
         return {"reward": info["reward"], "costs": info["costs"]}
 
-    def result(
-        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
-    ) -> Any:
+    def result(self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None) -> Any:
         """Return the evaluation of a rollout.
 
         Args:

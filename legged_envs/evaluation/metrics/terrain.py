@@ -66,10 +66,8 @@ class TerrainMetrics(VelocityMetrics):
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
         assert cfg.scene.terrain is not None
         low, high = cfg.scene.terrain.first_levels
-        if low == high:
-            levels = (low, high)
-        else:
-            levels = (0, cfg.scene.terrain.rows - 1)
+        begin_at_one_level = low == high
+        levels = (low, high) if begin_at_one_level else (0, cfg.scene.terrain.rows - 1)
         changes: dict[str, Any] = {
             "scene.terrain.first_levels": levels,
             "commands.velocity.heading": True,

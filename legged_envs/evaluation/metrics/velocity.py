@@ -172,7 +172,9 @@ class VelocityMetrics(TaskMetrics):
 
     def _diagonal_agreement(self, contact: torch.Tensor) -> torch.Tensor:
         if self._diagonals:
-            agreements = [contact[:, first] == contact[:, second] for first, second in self._diagonals]
+            agreements = [
+                contact[:, first] == contact[:, second] for first, second in self._diagonals
+            ]
         else:
             # Two feet walk if they take turns.
             agreements = [contact[:, 0] != contact[:, 1]]

@@ -40,7 +40,7 @@ this moves, 1/s, and at most, m/s²: a robot comes to the mouse without passing 
 
 
 class Session:
-    """Robots in ``envs``, which have the options ``EVALUATED``, with a policy, in a scene without end. A robot whose
+    """Robots in ``envs``, which have the options ``EVALUATION_ENV_OPTIONS``, with a policy, in a scene without end. A robot whose
     episode ends begins the scene again."""
 
     def __init__(self, envs: VectorEnv, policy: Policy, scene: Scene):

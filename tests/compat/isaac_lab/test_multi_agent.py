@@ -592,7 +592,7 @@ def test_the_training_example_runs(tmp_path, monkeypatch):
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     monkeypatch.setattr(sys, "argv", ["multi_agent_ippo", *words, "--no-video"])
-    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 1.2)
+    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 1.2)
     runpy.run_path(str(Path(__file__).parents[3] / "examples" / "multi_agent_ippo.py"))
     assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 2
     assert list(torch.load(tmp_path / "policy.pt")) == list(LEGS)

@@ -18,10 +18,10 @@ from rich.console import Console
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
-from legged_envs.evaluation import evaluator as evaluate
 from legged_envs.evaluation.conditions import mean_over_steps
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
 from legged_envs.evaluation.metrics.mimic import ClipEvaluation, MimicEvaluation, contact_agreement
+from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
@@ -626,7 +626,7 @@ def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Evaluat
     def make(
         clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any
     ) -> Evaluator:
-        monkeypatch.setattr(evaluate, "SECONDS", 2.0)
+        monkeypatch.setattr(TaskMetrics, "EPISODE_SECONDS", 2.0)
         made.append(
             Evaluator(GO2, imitating(override(make_task_cfg(GO2), changes), clips), episodes)
         )
@@ -783,7 +783,7 @@ def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_no
 
 
 def test_policies_of_other_groups_are_evaluated_on_theirs(evaluator, monkeypatch):
-    monkeypatch.setattr(evaluate, "SECONDS", 1.0)
+    monkeypatch.setattr(TaskMetrics, "EPISODE_SECONDS", 1.0)
     judge = Evaluator(GO2, imitating(make_task_cfg(GO2), ("trot",)), 2, groups=CRITIC_GROUPS)
     sizes = judge.core.group_sizes
     seen = []
@@ -815,7 +815,7 @@ def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watch
     cfg.events["start"] = cfg.events.pop("reference")
     del cfg.events["push"]
     cfg.rewards = {"imitate": cfg.rewards["reference_joint_pos"], "torques": cfg.rewards["torques"]}
-    monkeypatch.setattr(evaluate, "SECONDS", 1.0)
+    monkeypatch.setattr(TaskMetrics, "EPISODE_SECONDS", 1.0)
     judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
     assert 0.0 < judge.run(do_nothing).clips["trot"].tracking <= 1.0
     judge.close()
