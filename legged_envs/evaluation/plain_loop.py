@@ -1,8 +1,8 @@
-"""A policy as somebody else runs it: a plain ``mj_step`` loop, from an ONNX file and the contract in it alone."""
+"""A policy as another program runs it: a plain `mj_step` loop, from an ONNX file and its contract."""
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,147 +10,203 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES
+from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
 from legged_envs.sim.scene import build_scene
 from legged_envs.sim.simulation import SimCfg
 
-Recording = dict[str, Any]
-"""What robots did: of each step, or one moment, the arrays (num_robots, …) of :meth:`PlainLoop.look`."""
-TEXTS = ("task_id", "robot", "action")
-"""Entries of a contract that are no JSON in an ONNX file."""
-_DOWN = (0.0, 0.0, -1.0)
-TERMS: dict[str, Callable[[Any, mujoco.MjData, int], Any]] = {
-    "command": lambda loop, data, i: loop.command[i],
-    "gravity": lambda loop, data, i: _to_base(data, _DOWN),
-    "ang_vel": lambda loop, data, i: data.qvel[3:6],
-    "lin_vel": lambda loop, data, i: _to_base(data, data.qvel[:3]),
-    "joint_pos": lambda loop, data, i: data.qpos[loop.joint_qpos] - loop.default,
-    "joint_vel": lambda loop, data, i: data.qvel[loop.joint_qvel],
-    "action": lambda loop, data, i: loop.action[i],
-    "clock": lambda loop, data, i: (
-        math.sin(2.0 * math.pi * loop.phase[i]),
-        math.cos(2.0 * math.pi * loop.phase[i]),
-    ),
-}
-"""Observation terms by their names in a contract: ``term(loop, data, i)`` of robot i."""
+Recording = dict[str, np.ndarray]
+"""What robots did, at one moment or at each step: arrays (num_robots, …) or (steps, num_robots, …).
+
+`PlainLoop.look` lists the names.
+"""
+
+TEXT_ENTRIES = ("task_id", "robot", "action")
+"""Entries of a contract that are plain text in an ONNX file. The others are JSON."""
+
+NEEDED_ENTRIES = (*ROBOT_ENTRIES, "inputs", "action_scale", *LATER_ENTRIES)
+"""Entries of a contract without which the loop cannot run."""
+
+DOWN = (0.0, 0.0, -1.0)
+"""Direction of gravity in the world."""
 
 
-def _to_base(data: mujoco.MjData, vector: Any) -> np.ndarray:
-    inverse, turned = np.empty(4), np.empty(3)
+def _to_base(data: mujoco.MjData, vector: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Rotate a vector from the world to the base frame."""
+    inverse = np.empty(4)
+    rotated = np.empty(3)
     mujoco.mju_negQuat(inverse, data.qpos[3:7])
-    mujoco.mju_rotVecQuat(turned, np.array(vector, float), inverse)
-    return turned
+    mujoco.mju_rotVecQuat(rotated, np.array(vector, float), inverse)
+    return rotated
+
+
+# --- observation terms: term(loop, data, i) of robot i --------------------------------------------
+
+
+def _command(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    command: np.ndarray = loop.command[i]
+    return command
+
+
+def _gravity(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    return _to_base(data, DOWN)
+
+
+def _ang_vel(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    # MuJoCo has the angular velocity of a free joint in the frame of the body.
+    return data.qvel[3:6]
+
+
+def _lin_vel(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    return _to_base(data, data.qvel[:3])
+
+
+def _joint_pos(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    return data.qpos[loop.joint_qpos] - loop.default_joint_pos
+
+
+def _joint_vel(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    return data.qvel[loop.joint_qvel]
+
+
+def _action(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    action: np.ndarray = loop.action[i]
+    return action
+
+
+def _clock(loop: "PlainLoop", data: mujoco.MjData, i: int) -> np.ndarray:
+    angle = 2.0 * math.pi * loop.phase[i]
+    return np.array([math.sin(angle), math.cos(angle)])
+
+
+TERMS: dict[str, Callable[["PlainLoop", mujoco.MjData, int], np.ndarray]] = {
+    "command": _command,
+    "gravity": _gravity,
+    "ang_vel": _ang_vel,
+    "lin_vel": _lin_vel,
+    "joint_pos": _joint_pos,
+    "joint_vel": _joint_vel,
+    "action": _action,
+    "clock": _clock,
+}
+"""Observation terms by their names in a contract."""
 
 
 class PlainLoop:
-    """Robots on flat ground under the policy at ``path``, one ``MjData`` each. The model is that of ``robot``; gains,
-    limits, joint order and pose are the contract's. ValueError if the contract asks for what such a loop cannot do."""
+    """Robots on flat ground under a policy, one `MjData` each.
+
+    The model is that of the robot. Gains, limits, joint order and pose are those of the contract.
+
+    Args:
+        path: ONNX file with a contract.
+        robot: Robot of the task.
+        cfg: Physics of the task.
+
+    Raises:
+        ValueError: If the contract asks for what this loop cannot do.
+    """
+
+    command: np.ndarray
+    """Velocity command of each robot, m/s and rad/s. Shape: (n, 3)."""
+    phase: np.ndarray
+    """Time of the stride of each robot, in strides. Shape: (n,)."""
+    action: np.ndarray
+    """Last action of each robot, clipped. Shape: (n, num_actions)."""
+    data: list[mujoco.MjData]
+    """State of each robot."""
 
     def __init__(self, path: Path, robot: RobotCfg, cfg: SimCfg):
         import onnx
         from onnx.reference import ReferenceEvaluator
 
         model = onnx.load(str(path))
-        about = {
-            e.key: e.value if e.key in TEXTS else json.loads(e.value) for e in model.metadata_props
-        }
-        if missing := [
-            name
-            for name in (*ROBOT_ENTRIES, "inputs", "action_scale", *LATER_ENTRIES)
-            if name not in about
-        ]:
-            raise ValueError(
-                f"{str(path)!r} has no contract of this version in its metadata: no {missing[0]!r}"
-            )
-        self._network: Any = ReferenceEvaluator(model)
-        self._dt = float(about["control_dt"])
-        if len(about["inputs"]) != 1 or "reference" in about:
-            raise ValueError(
-                f"it takes {', '.join(about['inputs'])}, and this loop knows no motions or other groups"
-            )
-        self._terms: list[dict[str, Any]] = about["observation"]
-        self._bound = about["observation_limit"]
-        if unknown := [
-            term["name"] for term in self._terms if term["name"] not in TERMS or "own" in term
-        ]:
-            raise ValueError(f"it observes {unknown[0]!r}, and this loop knows {', '.join(TERMS)}")
-        names = about["joint_names"]
-        order = [names.index(name) for name in robot.joint_names]
-        own: dict[str, Any] = {
-            field: tuple(about[field][i] for i in order) for field in ROBOT_ENTRIES
-        }
-        self.model = build_scene(replace(robot, **own), cfg)
+        contract: Contract = {}
+        for entry in model.metadata_props:
+            is_text = entry.key in TEXT_ENTRIES
+            contract[entry.key] = entry.value if is_text else json.loads(entry.value)
+        _check_contract(path, contract)
+        self._network = ReferenceEvaluator(model)
+        self._terms: list[dict[str, Any]] = contract["observation"]
+        self._observation_limit = contract["observation_limit"]
+        names = contract["joint_names"]
+        self.model = _scene(contract, robot, cfg)
+        """Model of one robot on a plane."""
+        self._dt = float(contract["control_dt"])
         self._substeps = round(self._dt / cfg.dt)
-        self.default, self._scale = (
-            np.array(about["default_joint_pos"]),
-            np.array(about["action_scale"]),
-        )
-        self._rest = np.where(
-            [kind == "position" for kind in about["actuators"]], self.default, 0.0
-        )
-        self._driven, self._limit = (
-            [names.index(name) for name in about["action_joints"]],
-            about["action_limit"],
-        )
-        self._low, self._high = np.array(
-            about["target_clip"], float
-        ).T  # NaN, which fmin and fmax pass over, for None
+        self.default_joint_pos = np.array(contract["default_joint_pos"])
+        """Default pose, in the joint order of the contract, rad. Shape: (num_joints,)."""
+        is_position = [kind == "position" for kind in contract["actuators"]]
+        self._rest_target = np.where(is_position, self.default_joint_pos, 0.0)
+        self._driven = [names.index(name) for name in contract["action_joints"]]
+        self._action_scale = np.array(contract["action_scale"])
+        self._action_limit = contract["action_limit"]
+        # NaN where there is no bound: fmin and fmax pass over it.
+        bounds = np.array(contract["target_clip"], float)
+        self._target_low = bounds[:, 0]
+        self._target_high = bounds[:, 1]
         joints = [self.model.joint(name) for name in names]
-        self.joint_qpos, self.joint_qvel = (
-            np.array([getattr(j, a)[0] for j in joints]) for a in ("qposadr", "dofadr")
-        )
+        self.joint_qpos = np.array([joint.qposadr[0] for joint in joints])
+        """Indices into `qpos`. Shape: (num_joints,)."""
+        self.joint_qvel = np.array([joint.dofadr[0] for joint in joints])
+        """Indices into `qvel`. Shape: (num_joints,)."""
         self._actuators = [self.model.actuator(name).id for name in names]
         self._feet = [self.model.body(name).id for name in robot.foot_names]
-        self._gait: dict[str, Any] = about.get("gait", {})
-        swing = self._gait.get("swing", ())
-        self._swing = np.array([[lift.get(name, 0.0) for name in names] for lift in swing]).reshape(
-            -1, len(names)
-        )
+        self._gait: dict[str, Any] = contract.get("gait", {})
+        self._swing = _swing_table(self._gait, names)
 
     def start(self, state: Recording, command: np.ndarray, phase: np.ndarray) -> None:
-        """Put robots where ``state`` has them, with a velocity ``command`` (n, 3) and, where there is a gait, a time of
-        the stride, ``phase`` (n,)."""
-        self.command, self.phase, self.action = (
-            command,
-            phase,
-            np.zeros((len(command), len(self._scale))),
-        )
+        """Put the robots into their first states.
+
+        Args:
+            state: Recording of one moment.
+            command: Velocity commands. Shape: (n, 3).
+            phase: Times of the stride, used if there is a gait. Shape: (n,).
+        """
+        self.command = command
+        self.phase = phase
+        self.action = np.zeros((len(command), len(self._action_scale)))
         self.data = [mujoco.MjData(self.model) for _ in command]
         for i, data in enumerate(self.data):
-            data.qpos[:7], data.qpos[self.joint_qpos] = state["root"][i], state["joints"][i]
-            data.qvel[:6], data.qvel[self.joint_qvel] = state["twist"][i], state["joint_vel"][i]
+            data.qpos[:7] = state["root"][i]
+            data.qpos[self.joint_qpos] = state["joints"][i]
+            data.qvel[:6] = state["twist"][i]
+            data.qvel[self.joint_qvel] = state["joint_vel"][i]
             mujoco.mj_forward(self.model, data)
 
     def observe(self) -> np.ndarray:
-        """Shape: (n, size), float32."""
+        """Return the observation of each robot. Shape: (n, size), float32.
+
+        Raises:
+            ValueError: If a term has another size than in the contract.
+        """
         rows = []
         for i, data in enumerate(self.data):
-            parts = []
-            for term in self._terms:
-                value = np.asarray(TERMS[term["name"]](self, data, i), float)
-                if value.size != term["size"]:
-                    wrong = (
-                        f"observation {term['name']!r} has {term['size']} numbers in the contract"
-                    )
-                    raise ValueError(
-                        f"{wrong}, and {value.size} in this loop, which keeps no history"
-                    )
-                low, high = term["clip"] or (-math.inf, math.inf)
-                parts.append(np.clip(value, low, high) * term["scale"])
-            rows.append(np.clip(np.concatenate(parts), -self._bound, self._bound))
+            parts = [self._term_value(term, data, i) for term in self._terms]
+            limit = self._observation_limit
+            rows.append(np.clip(np.concatenate(parts), -limit, limit))
         return np.array(rows, np.float32)
 
+    def _term_value(self, term: dict[str, Any], data: mujoco.MjData, i: int) -> np.ndarray:
+        compute = TERMS[term["name"]]
+        value = np.asarray(compute(self, data, i), float)
+        if value.size != term["size"]:
+            raise ValueError(
+                f"observation {term['name']!r} has {term['size']} numbers in the contract, "
+                f"and {value.size} in this loop, which keeps no history"
+            )
+        low, high = term["clip"] or (-math.inf, math.inf)
+        clipped: np.ndarray = np.clip(value, low, high)
+        return clipped * term["scale"]
+
     def step(self) -> Recording:
-        """One control step; gives what :meth:`look` sees then."""
-        self.action = np.clip(
-            self._network.run(None, {"obs": self.observe()})[0], -self._limit, self._limit
-        )
+        """Make one control step and return what `look` sees then."""
+        actions = self._network.run(None, {"obs": self.observe()})[0]
+        self.action = np.clip(actions, -self._action_limit, self._action_limit)
         for i, data in enumerate(self.data):
-            target = self._rest + self._lift(i)
-            moved = target[self._driven] + self._scale * self.action[i]
-            target[self._driven] = np.fmax(np.fmin(moved, self._high), self._low)
+            target = self._rest_target + self._lift(i)
+            driven = target[self._driven] + self._action_scale * self.action[i]
+            target[self._driven] = np.fmax(np.fmin(driven, self._target_high), self._target_low)
             data.ctrl[self._actuators] = target
             mujoco.mj_step(self.model, data, self._substeps)
         if self._gait:
@@ -158,30 +214,70 @@ class PlainLoop:
         return self.look()
 
     def _lift(self, i: int) -> Any:
+        """Return what the gait of robot i adds to the joint targets, rad. Shape: (num_joints,)."""
         if not len(self._swing):
             return 0.0
-        stance, phase = (
-            self._gait["stance"],
-            (self.phase[i] + np.array(self._gait["offsets"])) % 1.0,
-        )
-        return np.sin(np.maximum(phase - stance, 0.0) * math.pi / (1.0 - stance)) ** 2 @ self._swing
+        stance = self._gait["stance"]
+        phase = (self.phase[i] + np.array(self._gait["offsets"])) % 1.0
+        angle = np.maximum(phase - stance, 0.0) * math.pi / (1.0 - stance)
+        return np.sin(angle) ** 2 @ self._swing
 
     def look(self) -> Recording:
-        """``root`` and ``twist``, pose and velocity of the free joint, ``lin_vel`` in the base frame, ``gravity``,
-        ``height``, ``joints``, ``joint_vel``, ``torque`` and ``contact`` of the feet; SI."""
+        """Return the present state of the robots, in SI units.
+
+        Returns:
+            `root` and `twist`, pose and velocity of the free joint; `lin_vel`, velocity in the base
+            frame; `gravity`, its direction in the base frame; `height` of the base; `joints`,
+            `joint_vel` and `torque`; `contact`, True for feet in contact. Shapes: (n, …).
+        """
         rows = []
         for data in self.data:
-            force = np.linalg.norm(data.cfrc_ext[self._feet, 3:], axis=1)
+            foot_force = np.linalg.norm(data.cfrc_ext[self._feet, 3:], axis=1)
             row = {
                 "root": data.qpos[:7],
                 "twist": data.qvel[:6],
                 "lin_vel": _to_base(data, data.qvel[:3]),
-            }
-            row |= {
-                "gravity": _to_base(data, _DOWN),
+                "gravity": _to_base(data, DOWN),
                 "height": data.qpos[2],
-                "contact": force > CONTACT_FORCE,
+                "contact": foot_force > CONTACT_FORCE,
+                "joints": data.qpos[self.joint_qpos],
+                "joint_vel": data.qvel[self.joint_qvel],
+                "torque": data.actuator_force[self._actuators],
             }
-            row |= {"joints": data.qpos[self.joint_qpos], "joint_vel": data.qvel[self.joint_qvel]}
-            rows.append({**row, "torque": data.actuator_force[self._actuators]})
+            rows.append(row)
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _check_contract(path: Path, contract: Contract) -> None:
+    for name in NEEDED_ENTRIES:
+        if name not in contract:
+            raise ValueError(
+                f"{str(path)!r} has no contract of this version in its metadata: no {name!r}"
+            )
+    if len(contract["inputs"]) != 1 or "reference" in contract:
+        raise ValueError(
+            f"it takes {', '.join(contract['inputs'])}, "
+            "and this loop knows no motions or other groups"
+        )
+    for term in contract["observation"]:
+        if term["name"] not in TERMS or "own" in term:
+            raise ValueError(
+                f"it observes {term['name']!r}, and this loop knows {', '.join(TERMS)}"
+            )
+
+
+def _scene(contract: Contract, robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
+    """Build the model of a robot with the gains, limits and pose of a contract."""
+    order = [contract["joint_names"].index(name) for name in robot.joint_names]
+    own: dict[str, Any] = {}
+    for field in ROBOT_ENTRIES:
+        own[field] = tuple(contract[field][i] for i in order)
+    return build_scene(replace(robot, **own), cfg)
+
+
+def _swing_table(gait: dict[str, Any], names: Sequence[str]) -> np.ndarray:
+    """Return how far each foot's joints turn in mid-swing, rad. Shape: (num_feet, num_joints)."""
+    feet = []
+    for turns in gait.get("swing", ()):
+        feet.append([turns.get(name, 0.0) for name in names])
+    return np.array(feet).reshape(-1, len(names))
