@@ -267,7 +267,7 @@ def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> N
         controller((0.0, 0.0, 0.0), *robot.read())
 
 
-def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(
+def test_the_example_runs_without_the_package(
     folders: dict[str, Path],
 ) -> None:
     tree = ast.parse(DEPLOY.read_text())
@@ -279,8 +279,6 @@ def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(
     }
     assert imports == {"json", "sys", "time", "mujoco", "numpy", "onnxruntime"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    text = DEPLOY.read_text().split('"""')[2].splitlines()
-    assert sum(bool(line.strip()) for line in text) <= 60
     words = [sys.executable, "-I", str(DEPLOY), str(folders[GO2]), "0.8", "0", "0"]
     told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
     assert 7.0 < float(re.search(r"x = (\S+) m", told)[1]) < 9.0
