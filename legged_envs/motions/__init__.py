@@ -1,16 +1,12 @@
-"""Reference motions: clips, a library that samples those of a robot, where episodes start, clip and time of each."""
+"""Reference motions: clips in files, libraries that sample them, and samplers of episode starts."""
 
 from legged_envs.motions.files import MotionFiles, load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.kinematics import motion_from_coordinates
-from legged_envs.motions.library import (
-    BodySample,
-    MotionLibrary,
-    MotionPlayer,
-    MotionSample,
-    resample,
-)
+from legged_envs.motions.library import BodySample, MotionLibrary, MotionSample
 from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.player import MotionPlayer
 from legged_envs.motions.report import MotionReport, foot_contacts, inspect_motion
+from legged_envs.motions.resampling import resample
 from legged_envs.motions.shipped import shipped_motions
 from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.motions.text import (
@@ -21,6 +17,9 @@ from legged_envs.motions.text import (
 )
 
 __all__ = [
+    "G1_LEVEL_BY_LEVEL",
+    "G1_LIMB_BY_LIMB",
+    "BodySample",
     "Motion",
     "MotionError",
     "MotionFiles",
@@ -28,21 +27,16 @@ __all__ = [
     "MotionPlayer",
     "MotionReport",
     "MotionSample",
-]
-__all__ += [
-    "BodySample",
     "StartCfg",
     "StartSampler",
     "foot_contacts",
     "inspect_motion",
-    "motion_from_coordinates",
-]
-__all__ += [
     "load_amp_json",
     "load_beyondmimic_npz",
     "load_lafan1_csv",
     "load_motion",
+    "motion_from_coordinates",
+    "resample",
     "save_motion",
     "shipped_motions",
 ]
-__all__ += ["G1_LEVEL_BY_LEVEL", "G1_LIMB_BY_LIMB", "resample"]

@@ -1,10 +1,15 @@
-"""Motions from files; here are NumPy archives, the package's own and those of BeyondMimic and mjlab. Our own hold one
-clip: ``format``, ``name``, ``robot``, ``frame_rate``, ``loop``, ``weight``, ``joint_names`` and the arrays
-``root_pos_w``, ``root_quat_w`` (w, x, y, z), ``root_lin_vel_w``, ``root_ang_vel_b``, ``joint_pos``, ``joint_vel``,
-``valid`` of a :class:`Motion`. The robot's model gives the poses of the bodies.
-BeyondMimic's files have no names: ``fps``, ``joint_pos`` and ``joint_vel`` (T, J), ``body_pos_w`` (T, B, 3),
-``body_quat_w`` (T, B, 4) (w, x, y, z), ``body_lin_vel_w``, ``body_ang_vel_w``; body 0 is the base. mjlab numbers joints
-and bodies limb by limb as MuJoCo does, BeyondMimic's own files number them level by level as Isaac Lab does."""
+"""Motions from files, and the formats that are NumPy archives: the package's own and BeyondMimic's.
+
+The package's files hold one clip: ``format``, ``name``, ``robot``, ``frame_rate``, ``loop``,
+``weight``, ``joint_names``, and the arrays ``root_pos_w``, ``root_quat_w`` (w, x, y, z),
+``root_lin_vel_w``, ``root_ang_vel_b``, ``joint_pos``, ``joint_vel``, ``valid`` of a
+:class:`Motion`. The robot's model gives the poses of the bodies.
+
+BeyondMimic's files, which mjlab also writes, have no names: ``fps``, ``joint_pos`` and
+``joint_vel`` (T, J), ``body_pos_w`` (T, B, 3), ``body_quat_w`` (T, B, 4) (w, x, y, z),
+``body_lin_vel_w``, ``body_ang_vel_w``. Body 0 is the base. mjlab numbers joints and bodies limb by
+limb as MuJoCo does. BeyondMimic's files number them level by level as Isaac Lab does.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from legged_envs import rotation
@@ -28,69 +34,92 @@ from legged_envs.motions.text import G1_LIMB_BY_LIMB, load_amp_json, load_lafan1
 from legged_envs.robots import RobotCfg
 
 FORMAT = "legged-envs motion 1"
-_OWN = {"name": "text", "robot": "text", "frame_rate": "number", "loop": "bool", "weight": "number"}
-_OWN |= {
+"""Value of ``format`` in the package's files."""
+OWN_FIELDS = {
+    "name": "text",
+    "robot": "text",
+    "frame_rate": "number",
+    "loop": "bool",
+    "weight": "number",
     "joint_names": "texts",
     **dict.fromkeys(FIELDS["root"] + FIELDS["joint"], "numbers"),
     "valid": "bools",
 }
-_BEYONDMIMIC = {"fps": "number", **dict.fromkeys(FIELDS["body"] + FIELDS["joint"], "numbers")}
-"""What stands under each key of our own files, but ``format``, and of BeyondMimic's: one entry, or an array of them."""
-_DTYPES = {
-    "number": "fiu",
-    "bool": "b",
-    "text": "U",
-}  # entry → the ``numpy.dtype.kind`` of arrays that hold it
-_SAME_PLACE = 0.05  # m that a body may be from where a file has one: more than models differ, less than a limb
+"""Key of the package's files, apart from ``format`` → one entry, or the entries of an array."""
+BEYONDMIMIC_FIELDS = {
+    "fps": "number",
+    **dict.fromkeys(FIELDS["body"] + FIELDS["joint"], "numbers"),
+}
+"""Key of BeyondMimic's files → one entry, or the entries of an array."""
+DTYPE_KINDS = {"number": "fiu", "bool": "b", "text": "U"}
+"""Entry → the ``numpy.dtype.kind`` of arrays that hold it."""
+BODY_TOLERANCE = 0.05
+"""Largest distance of a body from where a file has one, m. Models of one robot differ by less,
+limbs by more."""
 
 
 @dataclass(frozen=True)
 class MotionFiles:
-    """The clips of a task from files: ``cfg={"commands.motion.motions": MotionFiles(("kick.npz",))}``. ``.npz`` is our
-    own format or BeyondMimic's, ``.csv`` LAFAN1 retargeted to the G1, ``.json`` and ``.txt`` AMP's."""
+    """The clips of a task from files: ``cfg={"commands.motion.motions":
+    MotionFiles(("kick.npz",))}``."""
 
     paths: Sequence[str | Path]
+    """Paths of the files. ``.npz`` is the package's format or BeyondMimic's, ``.csv`` is LAFAN1
+    retargeted to the G1, ``.json`` and ``.txt`` are AMP's."""
 
     def __call__(self, robot: RobotCfg) -> list[Motion]:
-        """The clips of ``robot``; raises MotionError for another ending, or a file that its loader does not take."""
+        """Load the clips of ``robot``.
+
+        Raises:
+            MotionError: A path has another ending, or its file cannot be used.
+        """
         return [_load(Path(path), robot) for path in self.paths]
 
 
 def _load(path: Path, robot: RobotCfg) -> Motion:
-    loaders = {
-        ".npz": load_motion,
-        ".csv": load_lafan1_csv,
-        ".json": load_amp_json,
-        ".txt": load_amp_json,
-    }
-    require(
-        path.suffix in loaders,
-        str(path),
-        "the ending",
-        ".npz, .csv, .json or .txt",
-        repr(path.suffix),
-    )
-    if path.suffix == ".npz" and "fps" in _read_arrays(path):
-        return load_beyondmimic_npz(path, robot)
-    return loaders[path.suffix](path, robot)
+    if path.suffix == ".npz":
+        # Only BeyondMimic's archives have this key.
+        if "fps" in _read_arrays(path):
+            return load_beyondmimic_npz(path, robot)
+        return load_motion(path, robot)
+    if path.suffix == ".csv":
+        return load_lafan1_csv(path, robot)
+    if path.suffix in (".json", ".txt"):
+        return load_amp_json(path, robot)
+    raise MotionError(f"{path}: the ending must be .npz, .csv, .json or .txt, got {path.suffix!r}")
 
 
 def save_motion(path: str | Path, motion: Motion) -> None:
-    """Write ``motion`` to ``path``, which must end in ``.npz`` (else a ValueError). The same motion gives the same
-    bytes."""
+    """Write a motion to a file. The same motion gives the same bytes.
+
+    Args:
+        path: The file, with the ending ``.npz``.
+        motion: The motion.
+
+    Raises:
+        ValueError: ``path`` has another ending.
+    """
     if Path(path).suffix != ".npz":
         raise ValueError(f"a motion file must end in .npz, got {path}")
-    arrays: dict[str, Any] = {key: getattr(motion, key) for key in _OWN}
-    arrays |= {key: value.cpu() for key, value in arrays.items() if isinstance(value, torch.Tensor)}
+    # Bodies are left out: they follow from the robot's model, which may be corrected later.
+    arrays: dict[str, Any] = {}
+    for key in OWN_FIELDS:
+        value = getattr(motion, key)
+        arrays[key] = value.cpu() if isinstance(value, torch.Tensor) else value
     np.savez_compressed(path, format=FORMAT, **arrays)
 
 
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
-    """Read a file of :func:`save_motion`; MotionError for another format or robot, wrong keys, or wrong joints."""
-    content = _read_archive(path, {"format": "text", **_OWN})
-    for field, expected in (("format", FORMAT), ("robot", robot.name)):
-        got = content.pop(field)
-        require(got == expected, str(path), field, repr(expected), repr(got))
+    """Load a file of :func:`save_motion`.
+
+    Raises:
+        MotionError: The file has another format or robot, wrong keys, or wrong joints.
+    """
+    content = _read_archive(path, {"format": "text", **OWN_FIELDS})
+    file_format = content.pop("format")
+    file_robot = content.pop("robot")
+    require(file_format == FORMAT, str(path), "format", repr(FORMAT), repr(file_format))
+    require(file_robot == robot.name, str(path), "robot", repr(robot.name), repr(file_robot))
     return motion_from_coordinates(robot, **content, source=str(path))
 
 
@@ -101,92 +130,126 @@ def load_beyondmimic_npz(
     joint_names: Sequence[str] = G1_LIMB_BY_LIMB,
     ignore_extra_joints: bool = False,
 ) -> Motion:
-    """Read a clip of ``robot``, named after the file. Base pose, angular velocity and joints are the file's. Other body
-    states are ``robot``'s, after a check that the file's agree, which fails when joints are in another order. The
-    base's linear velocity comes from its position, as Isaac Lab writes that of its centre of mass. The file's joints
-    are ``joint_names``: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints``
-    leaves out those that the robot lacks. MotionError for wrong keys, numbers, shapes, joints or bodies."""
-    content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
-    frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
-    num_frames, num_bodies = (*body_pos.shape, 0, 0)[:2]
-    require(
-        num_bodies > 0,
-        origin,
-        "body_pos_w",
-        "of the base at least",
-        f"{num_frames} frames of 0 bodies",
+    """Load a clip from an archive of BeyondMimic or mjlab. It is named after the file.
+
+    Base pose, angular velocity and joints are those of the file. Other body states are those of
+    ``robot``, after a check that the file's bodies agree. This check fails when the joints are in
+    another order. The linear velocity of the base comes from its position, because Isaac Lab writes
+    that of its centre of mass.
+
+    Args:
+        path: The file.
+        robot: Robot of the clip.
+        joint_names: Joints of the columns: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for
+            Isaac Lab.
+        ignore_extra_joints: True to leave out joints that the robot lacks.
+
+    Raises:
+        MotionError: The keys, numbers, shapes, joints or bodies are wrong.
+    """
+    origin = str(path)
+    content = _read_archive(path, BEYONDMIMIC_FIELDS)
+    frame_rate = content.pop("fps")
+    body_pos = content["body_pos_w"]
+    num_frames = body_pos.shape[0] if body_pos.ndim > 0 else 0
+    num_bodies = body_pos.shape[1] if body_pos.ndim > 1 else 0
+    got = f"{num_frames} frames of {num_bodies} bodies"
+    require(num_bodies > 0, origin, "body_pos_w", "of the base at least", got)
+    # Bodies have no names in these files: errors give their numbers.
+    file_bodies = [str(body) for body in range(num_bodies)]
+    check_frames(content, joint_names, file_bodies, origin)
+    quat = content["body_quat_w"][:, 0]
+    ang_vel_w = content["body_ang_vel_w"][:, 0]
+    motion = motion_from_coordinates(
+        robot,
+        name=Path(path).stem,
+        frame_rate=frame_rate,
+        root_pos_w=body_pos[:, 0],
+        root_quat_w=quat,
+        joint_pos=content["joint_pos"],
+        root_ang_vel_b=rotation.rotate(rotation.conjugate(quat), ang_vel_w),
+        joint_vel=content["joint_vel"],
+        joint_names=joint_names,
+        ignore_extra_joints=ignore_extra_joints,
+        source=origin,
     )
-    check_frames(content, joint_names, [str(body) for body in range(num_bodies)], origin)
-    pos, quat, ang_vel = (content[f"body_{field}_w"][:, 0] for field in ("pos", "quat", "ang_vel"))
-    fields: dict[str, Any] = {
-        "root_pos_w": pos,
-        "root_quat_w": quat,
-        "joint_pos": content["joint_pos"],
-    }
-    fields |= {
-        "root_ang_vel_b": rotation.rotate(rotation.conjugate(quat), ang_vel),
-        "joint_vel": content["joint_vel"],
-    }
-    fields |= {
-        "joint_names": joint_names,
-        "ignore_extra_joints": ignore_extra_joints,
-        "source": origin,
-    }
-    motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, **fields)
-    ours = [
-        i for i, name in enumerate(motion.body_names) if name not in robot.foot_names
-    ]  # the file has no feet
-    distance = torch.cdist(motion.body_pos_w[:, ours], body_pos.float()).amin(2)
-    if distance.max() > _SAME_PLACE:
-        frame, body = divmod(int(distance.argmax()), len(ours))
-        near = (
-            f"within {_SAME_PLACE:g} m of robot {robot.name!r}'s {motion.body_names[ours[body]]!r}"
-        )
-        wrong = f"has no body {near} ({distance.max():.2f} m to the nearest)"
-        why = "another robot, or its joints are in another order; say which with joint_names"
-        raise MotionError(f"{origin}: frame {frame}: body_pos_w {wrong}: {why}")
+    _check_bodies(motion, body_pos, robot)
     return motion
 
 
-def _read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
-    arrays, key = dict[str, np.ndarray[Any, Any]](), ""
+def _check_bodies(motion: Motion, file_pos: torch.Tensor, robot: RobotCfg) -> None:
+    """Raise a MotionError unless each body of the robot is near one of the file's (T, B, 3), m."""
+    # The files have no feet.
+    bodies = []
+    for index, name in enumerate(motion.body_names):
+        if name not in robot.foot_names:
+            bodies.append(index)
+    # Any body of the file will do: the files do not say which body is which.
+    distance = torch.cdist(motion.body_pos_w[:, bodies], file_pos.float()).amin(2)
+    if distance.max() > BODY_TOLERANCE:
+        frame, body = divmod(int(distance.argmax()), len(bodies))
+        raise MotionError(
+            f"{motion.origin}: frame {frame}: body_pos_w has no body within {BODY_TOLERANCE:g} m "
+            f"of robot {robot.name!r}'s {motion.body_names[bodies[body]]!r} "
+            f"({distance.max():.2f} m to the nearest): the file is of another robot, or its joints "
+            "are in another order; give their order as joint_names"
+        )
+
+
+def _read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    key = ""
     with open(path, "rb") as file:
         try:
+            # Without pickles, which could run code.
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise ValueError("it holds a single array without a name, as an .npy file does")
             for key in archive.files:
                 arrays[key] = archive[key]
                 if not isinstance(arrays[key], np.ndarray):
-                    raise ValueError("it is no array")
-        except (
-            Exception
-        ) as error:  # bytes are damaged in too many ways to name what zipfile, zlib and NumPy raise
-            of_field = f": field {key!r}" if key else ""
-            raise MotionError(
-                f"{path}: not a NumPy archive of plain arrays{of_field}: {error}"
-            ) from error
+                    raise ValueError("it is not an array")
+        # Damaged bytes make zipfile, zlib and NumPy raise more kinds of errors than can be named.
+        except Exception as error:
+            if key:
+                raise MotionError(
+                    f"{path}: not a NumPy archive of plain arrays: field {key!r}: {error}"
+                ) from error
+            raise MotionError(f"{path}: not a NumPy archive of plain arrays: {error}") from error
     return arrays
 
 
 def _read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """What an archive holds, of the ``kinds``: a float, bool, text, list of texts, or tensor, of numbers in float64."""
+    """Read an archive with the keys of ``kinds``.
+
+    Returns:
+        Key → a float, bool, text, list of texts, or tensor. Tensors of numbers are float64.
+    """
     arrays = _read_arrays(path)
     check_keys(arrays, tuple(kinds), str(path))
     content: dict[str, Any] = {}
     for key, kind in kinds.items():
-        array, is_one = arrays[key], kind in _DTYPES
-        fits = array.size == 1 if is_one else array.ndim == 1 or kind == "numbers"
-        fine = fits and array.dtype.kind in _DTYPES[kind.removesuffix("s")]
-        got = repr(array.item()) if array.size == 1 else f"{array.dtype} of shape {array.shape}"
-        require(fine, str(path), key, f"one {kind}" if is_one else f"an array of {kind}", got)
-        if "number" in kind:
-            array = array.astype(np.float64)
-        content[key] = (
-            array.item()
-            if is_one
-            else array.tolist()
-            if kind == "texts"
-            else torch.from_numpy(array)
-        )
+        content[key] = _convert_entry(arrays[key], key, kind, str(path))
     return content
+
+
+def _convert_entry(array: npt.NDArray[Any], key: str, kind: str, origin: str) -> Any:
+    """Check an array and convert it to one value, a list of texts or a tensor."""
+    # A plural, such as "numbers", is an array of them.
+    is_one = kind in DTYPE_KINDS
+    if is_one:
+        has_shape = array.size == 1
+        expected = f"one {kind}"
+    else:
+        has_shape = array.ndim == 1 or kind == "numbers"
+        expected = f"an array of {kind}"
+    has_dtype = array.dtype.kind in DTYPE_KINDS[kind.removesuffix("s")]
+    got = repr(array.item()) if array.size == 1 else f"{array.dtype} of shape {array.shape}"
+    require(has_shape and has_dtype, origin, key, expected, got)
+    if kind == "texts":
+        return array.tolist()
+    if kind in ("number", "numbers"):
+        array = array.astype(np.float64)
+    if is_one:
+        return array.item()
+    return torch.from_numpy(array)

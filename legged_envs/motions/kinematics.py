@@ -1,17 +1,19 @@
-"""From generalised coordinates over time to a :class:`Motion`: bodies by MuJoCo's kinematics, speeds by differences.
-``qpos`` (T, 7 + num_joints) are base position, base orientation (w, x, y, z) and joint positions, ``qvel``
-(T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities."""
+"""From generalised coordinates over time to a :class:`Motion`.
 
-from collections.abc import Iterator, Sequence
+The bodies come from MuJoCo's kinematics, velocities that are not given from differences. ``qpos``
+(T, 7 + J) are base position, base orientation (w, x, y, z) and joint positions. ``qvel`` (T, 6 + J)
+are base velocity in the world frame, angular velocity in the base frame and joint velocities.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from legged_envs import rotation
 from legged_envs.motions.motion import (
-    FIELDS,
     Motion,
     MotionError,
     check_frame_rate,
@@ -21,7 +23,8 @@ from legged_envs.motions.motion import (
 from legged_envs.robots import RobotCfg
 
 if TYPE_CHECKING:
-    import mujoco  # at run time it is imported where a robot is compiled: terms and managers do without
+    # At run time it is imported where a robot is compiled: terms and managers do without MuJoCo.
+    import mujoco
 
 
 def motion_from_coordinates(
@@ -42,72 +45,126 @@ def motion_from_coordinates(
     weight: float = 1.0,
     source: str = "",
 ) -> Motion:
-    """A motion with the robot's own body poses; fields are those of a :class:`Motion`. Velocities that are not given
-    are finite differences of the frames, across the seam where the clip loops. Quaternions are made exactly unit and
-    continuous in sign. Computed in float64, kept in float32. ``joint_names`` are the joints of the columns, default the
-    robot's in its order; ``ignore_extra_joints`` leaves out those that it lacks. MotionError for what a :class:`Motion`
-    refuses, and for joints that do not match the robot."""
+    """Make a motion of the robot from its base and joints; the bodies come from the robot's model.
+
+    Velocities that are not given are finite differences of the frames, across the seam where the
+    clip loops. Quaternions are made exactly unit and continuous in sign. The computation is in
+    float64, the result in float32.
+
+    Args:
+        robot: The robot that moves.
+        name: Name of the clip.
+        frame_rate: Frames per second.
+        root_pos_w: :attr:`Motion.root_pos_w`, (T, 3).
+        root_quat_w: :attr:`Motion.root_quat_w`, (T, 4).
+        joint_pos: Joint positions, (T, number of ``joint_names``).
+        root_lin_vel_w: :attr:`Motion.root_lin_vel_w`, (T, 3). None: from differences.
+        root_ang_vel_b: :attr:`Motion.root_ang_vel_b`, (T, 3). None: from differences.
+        joint_vel: Joint velocities, shaped as ``joint_pos``. None: from differences.
+        joint_names: Names of the columns of joints. None: the robot's joints in its order.
+        ignore_extra_joints: True to leave out columns of joints that the robot lacks.
+        valid: :attr:`Motion.valid`, (T,). None: all frames.
+        loop: :attr:`Motion.loop`.
+        weight: :attr:`Motion.weight`.
+        source: :attr:`Motion.source`.
+
+    Raises:
+        MotionError: The numbers cannot be a :class:`Motion`, or the joints do not match the robot.
+    """
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
-    joint_names = robot.joint_names if joint_names is None else joint_names
-    joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
-    poses = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
-    velocities = {
+    # Before any arithmetic, so that an error names what the caller gave.
+    columns = robot.joint_names if joint_names is None else joint_names
+    joint_columns = _find_joint_columns(robot, columns, origin, ignore_extra_joints)
+    given = {
+        "root_pos_w": root_pos_w,
+        "root_quat_w": root_quat_w,
+        "joint_pos": joint_pos,
         "root_lin_vel_w": root_lin_vel_w,
         "root_ang_vel_b": root_ang_vel_b,
         "joint_vel": joint_vel,
     }
-    frames = {
-        field: values.double()
-        for field, values in (poses | velocities).items()
-        if values is not None
-    }
-    check_frames(frames, joint_names, (), origin)
-    frames |= {field: frames[field][:, joints] for field in FIELDS["joint"] if field in frames}
-    frames["root_quat_w"] = quat = continuous(frames["root_quat_w"])
-    frames.setdefault(
-        "root_lin_vel_w", linear_velocity(frames["root_pos_w"], frame_rate, loop, quat)
-    )
-    frames.setdefault("root_ang_vel_b", angular_velocity_b(quat, frame_rate, loop))
-    frames.setdefault("joint_vel", linear_velocity(frames["joint_pos"], frame_rate, loop))
-    qpos = torch.cat([frames[field] for field in ("root_pos_w", "root_quat_w", "joint_pos")], dim=1)
+    exact = {field: values.double() for field, values in given.items() if values is not None}
+    check_frames(exact, columns, (), origin)
+    exact["joint_pos"] = exact["joint_pos"][:, joint_columns]
+    if "joint_vel" in exact:
+        exact["joint_vel"] = exact["joint_vel"][:, joint_columns]
+    # Differences of orientations need neighbours on the same side.
+    exact["root_quat_w"] = continuous(exact["root_quat_w"])
+    frames = _with_velocities(exact, frame_rate, loop)
+    qpos = torch.cat((frames["root_pos_w"], frames["root_quat_w"], frames["joint_pos"]), dim=1)
     qvel = torch.cat(
-        [frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1
+        (frames["root_lin_vel_w"], frames["root_ang_vel_b"], frames["joint_vel"]), dim=1
     )
-    frames |= forward_kinematics(robot, qpos, qvel)
-    fields: dict[str, Any] = {field: values.float() for field, values in frames.items()}
-    fields["valid"] = torch.ones(len(qpos), dtype=torch.bool) if valid is None else valid
-    names = (name, robot.name, frame_rate, robot.joint_names, body_names(robot))
-    return Motion(*names, **fields, loop=loop, weight=weight, source=source)
+    # The same robot gives the same bodies, whatever file the motion comes from.
+    frames.update(forward_kinematics(robot, qpos, qvel))
+    if valid is None:
+        valid = torch.ones(len(qpos), dtype=torch.bool)
+    return Motion(
+        name=name,
+        robot=robot.name,
+        frame_rate=frame_rate,
+        joint_names=robot.joint_names,
+        body_names=body_names(robot),
+        valid=valid,
+        loop=loop,
+        weight=weight,
+        source=source,
+        **{field: values.float() for field, values in frames.items()},
+    )
 
 
-def _joint_columns(
+def _with_velocities(
+    frames: Mapping[str, torch.Tensor], frame_rate: float, loop: bool
+) -> dict[str, torch.Tensor]:
+    """Return ``frames`` with the velocities that they lack."""
+    complete = dict(frames)
+    quat = frames["root_quat_w"]
+    if "root_lin_vel_w" not in frames:
+        root_pos_w = frames["root_pos_w"]
+        complete["root_lin_vel_w"] = linear_velocity(root_pos_w, frame_rate, loop, quat)
+    if "root_ang_vel_b" not in frames:
+        complete["root_ang_vel_b"] = angular_velocity_b(quat, frame_rate, loop)
+    if "joint_vel" not in frames:
+        complete["joint_vel"] = linear_velocity(frames["joint_pos"], frame_rate, loop)
+    return complete
+
+
+def _find_joint_columns(
     robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool
 ) -> list[int]:
-    """Which of ``columns``, the joints of a file, each of the robot's is; raises MotionError if they do not match."""
+    """Return the column of each of the robot's joints, or raise a MotionError if they do not
+    match."""
+    columns = list(columns)
+    # With a name twice, the column of a joint would be a guess.
     for joint in columns:
-        require(
-            list(columns).count(joint) == 1, origin, "joint_names", "unique", f"{joint!r} twice"
-        )
+        is_unique = columns.count(joint) == 1
+        require(is_unique, origin, "joint_names", "unique", f"{joint!r} twice")
     for joint in robot.joint_names:
-        expected = f"in the file, as robot {robot.name!r} has it"
-        require(
-            joint in columns, origin, f"joint {joint!r}", expected, f"only {', '.join(columns)}"
-        )
+        if joint not in columns:
+            raise MotionError(
+                f"{origin}: joint {joint!r} of robot {robot.name!r} must be in the file, "
+                f"got only {', '.join(columns)}"
+            )
     extra = [joint for joint in columns if joint not in robot.joint_names]
     if extra and not ignore_extra:
-        advice = "load it for a robot that has them, or pass ignore_extra_joints=True"
-        number = f"{len(extra)} such columns"
         raise MotionError(
-            f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({number}); {advice}"
+            f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} "
+            f"({len(extra)} columns are of joints that it lacks); "
+            "load it for a robot that has them, or pass ignore_extra_joints=True"
         )
-    return [list(columns).index(joint) for joint in robot.joint_names]
+    return [columns.index(joint) for joint in robot.joint_names]
 
 
 def continuous(quat: torch.Tensor) -> torch.Tensor:
-    """The rotations ``quat`` (T, …, 4) with length 1 and each in the half space of the one before."""
+    """Return rotations with length 1, each in the half space of the one before.
+
+    Args:
+        quat: Rotations over time, (w, x, y, z). Shape: (T, …, 4).
+    """
     quat = quat / torch.linalg.vector_norm(quat, dim=-1, keepdim=True)
     turns_over = (quat[1:] * quat[:-1]).sum(-1) < 0.0
+    # Each change of sign also turns over everything after it.
     sign = torch.where(turns_over.cumsum(0) % 2 == 1, -1.0, 1.0)
     return torch.cat((quat[:1], quat[1:] * sign.unsqueeze(-1)))
 
@@ -115,12 +172,28 @@ def continuous(quat: torch.Tensor) -> torch.Tensor:
 def linear_velocity(
     values: torch.Tensor, frame_rate: float, loop: bool = False, quat: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop. Where a loop
-    turns about z, by the orientations ``quat`` (T, 4) of a base, its end is turned back before that."""
+    """Return the central differences of values over time, one-sided at both ends.
+
+    In a loop, both ends get the mean of the two one-sided differences.
+
+    Args:
+        values: Values at each frame. Shape: (T, n).
+        frame_rate: Frames per second.
+        loop: True if the last frame is the first of the next repetition.
+        quat: Orientations of the base, (T, 4), if the values are vectors in the world frame. A loop
+            that turns about z has its end turned back before the mean.
+
+    Returns:
+        Velocities. Shape: (T, n).
+    """
+    # Not diff: a central difference has no delay of half a frame.
     velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
     if loop and quat is not None:
-        turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0])))
-        velocity[0] = (velocity[0] + rotation.rotate(rotation.from_yaw(-turn), velocity[-1])) / 2.0
+        whole_turn = rotation.multiply(quat[-1], rotation.conjugate(quat[0]))
+        turn = rotation.twist_about_z(whole_turn)
+        last = rotation.rotate(rotation.from_yaw(-turn), velocity[-1])
+        velocity[0] = (velocity[0] + last) / 2.0
+        # The last frame is the first one of the next repetition, turned.
         velocity[-1] = rotation.rotate(rotation.from_yaw(turn), velocity[0])
     elif loop:
         velocity[[0, -1]] = (velocity[0] + velocity[-1]) / 2.0
@@ -128,11 +201,24 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in the turning frame: log(q₋⁻¹ q₊) / (t₊ − t₋), one-sided at open ends. (T, 4) → (T, 3)."""
-    before, after = torch.cat((quat[:1], quat[:-1])), torch.cat((quat[1:], quat[-1:]))
+    """Return the angular velocity in the turning frame: log(q₋⁻¹ q₊) / (t₊ − t₋).
+
+    q₋ and q₊ are the frames before and after. The difference is one-sided at open ends.
+
+    Args:
+        quat: Orientations over time, (w, x, y, z). Shape: (T, 4).
+        frame_rate: Frames per second.
+        loop: True if the last frame is the first of the next repetition.
+
+    Returns:
+        Angular velocities, rad/s. Shape: (T, 3).
+    """
+    before = torch.cat((quat[:1], quat[:-1]))
+    after = torch.cat((quat[1:], quat[-1:]))
     turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
     if loop:
+        # The turn over the seam: into the last frame, then out of the first.
         turned[[0, -1]] = rotation.multiply(turned[-1], turned[0])
     else:
         spacing[[0, -1]] = 1.0 / frame_rate
@@ -141,9 +227,15 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
 
 @lru_cache
 def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
+    """Return the compiled model of the robot, the same object each time.
+
+    Raises:
+        ValueError: The joints of the model are not those of the configuration.
+    """
     import mujoco
 
     model = mujoco.MjSpec.from_file(str(robot.path)).compile()
+    # Joint 0 is the free joint of the base.
     names = tuple(model.joint(i).name for i in range(1, model.njnt))
     if names != robot.joint_names:
         raise ValueError(
@@ -153,22 +245,35 @@ def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
 
 
 def body_names(robot: RobotCfg) -> tuple[str, ...]:
-    """All bodies of the robot, the base first, in the order of :attr:`legged_envs.sim.Simulation.body_names`."""
+    """Return the names of all bodies, the base first, as :attr:`Simulation.body_names` has them."""
     model = robot_model(robot)
+    # Body 0 is the world.
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
 def posed(
     robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None
 ) -> "Iterator[mujoco.MjData]":
-    """The robot in each of the poses ``qpos`` (T, 7 + num_joints), at rest or with ``qvel``, its bodies computed."""
+    """Yield MuJoCo's data of the robot in each pose, with its bodies computed.
+
+    It is the same object each time: copy what is needed before the next pose.
+
+    Args:
+        robot: The robot.
+        qpos: Poses. Shape: (T, 7 + J).
+        qvel: Velocities, (T, 6 + J). None: at rest.
+    """
     import mujoco
 
     model = robot_model(robot)
     data = mujoco.MjData(model)
-    speeds = torch.zeros(len(qpos), model.nv) if qvel is None else qvel
-    for pose, speed in zip(qpos.double().numpy(), speeds.double().numpy(), strict=True):
-        data.qpos[:], data.qvel[:] = pose, speed
+    if qvel is None:
+        qvel = torch.zeros(len(qpos), model.nv)
+    for pose, velocity in zip(qpos.double().numpy(), qvel.double().numpy(), strict=True):
+        data.qpos[:] = pose
+        data.qvel[:] = velocity
+        # The three stages that positions and velocities of bodies need; mj_forward takes much
+        # longer.
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_comVel(model, data)
@@ -178,32 +283,67 @@ def posed(
 def forward_kinematics(
     robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    fields = ("xpos", "xquat", "cvel", "subtree_com")
-    states = [
-        [getattr(data, field)[1:].copy() for field in fields] for data in posed(robot, qpos, qvel)
-    ]
-    pos, quat, twist, com = map(np.array, zip(*states, strict=True))
+    """Return the poses and velocities of all bodies, float64.
+
+    Args:
+        robot: The robot.
+        qpos: Poses. Shape: (T, 7 + J).
+        qvel: Velocities. Shape: (T, 6 + J).
+
+    Returns:
+        The fields ``body_…`` of a :class:`Motion`.
+    """
+    pos_frames = []
+    quat_frames = []
+    twist_frames = []
+    com_frames = []
+    for data in posed(robot, qpos, qvel):
+        pos_frames.append(data.xpos[1:].copy())
+        quat_frames.append(data.xquat[1:].copy())
+        twist_frames.append(data.cvel[1:].copy())
+        com_frames.append(data.subtree_com[1].copy())
+    pos = np.array(pos_frames)
+    twist = np.array(twist_frames)
+    com = np.array(com_frames)[:, None]
     ang_vel = twist[..., :3]
-    # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
-    lin_vel = twist[..., 3:] + np.cross(ang_vel, pos - com[:, :1])
-    return dict(
-        zip(FIELDS["body"], map(torch.from_numpy, (pos, quat, lin_vel, ang_vel)), strict=True)
-    )
+    # MuJoCo keeps the velocity of the body-fixed point that coincides with the robot's centre of
+    # mass.
+    lin_vel = twist[..., 3:] + np.cross(ang_vel, pos - com)
+    return {
+        "body_pos_w": torch.from_numpy(pos),
+        "body_quat_w": torch.from_numpy(np.array(quat_frames)),
+        "body_lin_vel_w": torch.from_numpy(lin_vel),
+        "body_ang_vel_w": torch.from_numpy(ang_vel),
+    }
 
 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
-    """Height of the lowest point of the collision shapes in the poses ``qpos``, m, float64. Shape: (T,)."""
+    """Return the height of the lowest point of the collision shapes in each pose, m.
+
+    Args:
+        robot: A robot with spheres and capsules as collision shapes.
+        qpos: Poses. Shape: (T, 7 + J).
+
+    Returns:
+        Heights, float64. Shape: (T,).
+
+    Raises:
+        ValueError: The robot has other collision shapes.
+    """
     import mujoco
 
     model = robot_model(robot)
+    # Shapes that collide with nothing are for pictures.
     shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-    capsule = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_CAPSULE
-    sphere = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_SPHERE
-    if not (capsule | sphere).all():
+    is_capsule = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_CAPSULE
+    is_sphere = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_SPHERE
+    if not (is_capsule | is_sphere).all():
         raise ValueError(f"{robot.xml}: only spheres and capsules are known as collision shapes")
-    radius, half = model.geom_size[shapes, 0], np.where(capsule, model.geom_size[shapes, 1], 0.0)
-    lowest = [
-        data.geom_xpos[shapes, 2] - half * abs(data.geom_xmat[shapes, 8]) - radius
-        for data in posed(robot, qpos)
-    ]
+    radius = model.geom_size[shapes, 0]
+    half_length = np.where(is_capsule, model.geom_size[shapes, 1], 0.0)
+    lowest = []
+    for data in posed(robot, qpos):
+        # Element 8 of the rotation matrix is the z component of the capsule's axis.
+        half_height = half_length * abs(data.geom_xmat[shapes, 8])
+        lowest.append(data.geom_xpos[shapes, 2] - half_height - radius)
     return torch.from_numpy(np.min(lowest, axis=1))

@@ -1,76 +1,126 @@
 """Many clips of one robot on a device, sampled at arbitrary times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
-from torch.nn.functional import embedding  # rows by number, several times as fast as an index
+
+# Rows by number: several times as fast as indexing.
+from torch.nn.functional import embedding
 
 from legged_envs import rotation
 from legged_envs.checks import check_choice, check_known
-from legged_envs.motions.kinematics import body_names, continuous
-from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
+from legged_envs.motions.kinematics import body_names
+from legged_envs.motions.motion import Motion, MotionError, require
 from legged_envs.robots import RobotCfg
-from legged_envs.state import Stateful
 from legged_envs.tables import Table, TableRepr
 
 End = Literal["clip", "loop", "hold"]
-ON_FRAME = 1e-4  # a time this close to a frame, in frames, is that frame: control steps then read frames, not mixtures
+"""Behaviour of a library after the last frame of a clip."""
+ON_FRAME = 1e-4
+"""Distance from a frame, in frames, below which a time is that frame. Control steps then read
+frames and not mixtures of two."""
 
 
 @dataclass(frozen=True, eq=False)
 class MotionSample:
-    """The reference at some times. Fields as in :class:`Motion`, shapes start with that of the times asked for."""
+    """The base and the joints of a reference at some times.
+
+    Shapes start with the shape of the times, written as (…).
+    """
 
     root_pos_w: torch.Tensor
+    """Position of the base, m. Shape: (…, 3)."""
     root_quat_w: torch.Tensor
+    """Orientation of the base, (w, x, y, z). Shape: (…, 4)."""
     root_lin_vel_w: torch.Tensor
+    """Velocity of the base's origin in the world frame, m/s. Shape: (…, 3)."""
     root_ang_vel_b: torch.Tensor
+    """Angular velocity of the base in its own frame, rad/s. Shape: (…, 3)."""
     joint_pos: torch.Tensor
+    """Joint positions, rad. Shape: (…, J)."""
     joint_vel: torch.Tensor
+    """Joint velocities, rad/s. Shape: (…, J)."""
     valid: torch.Tensor
+    """True if all frames of the sample may be imitated. Shape: (…), bool."""
     ended: torch.Tensor
-    """Whether all frames of the sample may be imitated, and whether a clip that does not repeat is at its last one."""
+    """True if a clip that does not repeat is at its last frame, or after it. Shape: (…), bool."""
 
     def __getitem__(self, index: object) -> "MotionSample":
-        return MotionSample(**{field: values[index] for field, values in vars(self).items()})
+        """Return the sample at some of the times."""
+        return MotionSample(
+            root_pos_w=self.root_pos_w[index],
+            root_quat_w=self.root_quat_w[index],
+            root_lin_vel_w=self.root_lin_vel_w[index],
+            root_ang_vel_b=self.root_ang_vel_b[index],
+            joint_pos=self.joint_pos[index],
+            joint_vel=self.joint_vel[index],
+            valid=self.valid[index],
+            ended=self.ended[index],
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class BodySample:
-    """Bodies at some times, as in :class:`Motion`. Shapes: that of the times, then (number of bodies, 3 or 4)."""
+    """Bodies of a reference at some times.
+
+    Shapes start with the shape of the times, written as (…), and the number b of bodies.
+    """
 
     pos_w: torch.Tensor
+    """Positions, m. Shape: (…, b, 3)."""
     quat_w: torch.Tensor
+    """Orientations, (w, x, y, z). Shape: (…, b, 4)."""
     lin_vel_w: torch.Tensor
+    """Velocities of the bodies' origins in the world frame, m/s. Shape: (…, b, 3)."""
     ang_vel_w: torch.Tensor
-    """m, (w, x, y, z), m/s and rad/s."""
+    """Angular velocities in the world frame, rad/s. Shape: (…, b, 3)."""
 
 
 @dataclass(frozen=True)
-class _Times:
-    """Where times lie among the frames of their clips, tensors of the times' shape: ``blend`` in [0, 1) of the way from
-    frame ``low`` to ``high`` of all clips' frames, after ``cycle`` repetitions, both float32; ``outside`` is a time
-    before or after a clip that does not repeat, ``ended`` one at or after its last frame."""
+class _FramePosition:
+    """Positions of some times among the frames. All tensors have the shape of the times."""
 
     clips: torch.Tensor
+    """Clip of each time, int64."""
     low: torch.Tensor
+    """Last frame before each time, among the frames of all clips, int64."""
     high: torch.Tensor
+    """First frame after each time, among the frames of all clips, int64."""
     blend: torch.Tensor
+    """Part of the way from frame ``low`` to ``high``, in [0, 1), float32."""
     cycle: torch.Tensor
+    """Number of repetitions that were completed, float32."""
     outside: torch.Tensor
+    """True for times before or after a clip that does not repeat."""
     ended: torch.Tensor
+    """True for times at or after the last frame of a clip that does not repeat."""
 
 
 class MotionLibrary(TableRepr):
-    """Clips of one robot at one frame rate, sampled at any times. Between two frames positions and velocities are
-    interpolated linearly and rotations along the shorter arc. After its last frame a clip is *held* (the last pose at
-    rest, likewise the first pose before time 0) or *looped*: the first frame follows, moved and turned on the ground to
-    where the last one was. ``end`` says which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each
-    :attr:`Motion.loop` says; a clip that was not made for it jumps where it loops. MotionError where a clip does not
-    fit ``robot``, or has the name of another or another frame rate; ValueError for another ``end``, and for a body that
-    the robot has not got."""
+    """Clips of one robot at one frame rate, sampled at any times.
+
+    Between two frames positions and velocities are interpolated linearly, and rotations along the
+    shorter arc.
+
+    After its last frame a clip is held or looped. A clip that is held rests in its last pose, and
+    in its first pose before time 0. In a clip that is looped the first frame follows the last,
+    moved and turned on the ground to where the last one was. A clip that was not made for it jumps
+    where it loops.
+
+    Args:
+        motions: The clips.
+        robot: Robot of the clips.
+        device: Device of the library.
+        end: Behaviour after the last frame. ``"loop"`` and ``"hold"`` treat all clips alike,
+            ``"clip"`` follows :attr:`Motion.loop` of each.
+
+    Raises:
+        MotionError: A clip does not fit the robot, or has the name of another clip or another frame
+            rate.
+        ValueError: ``end`` is unknown.
+    """
 
     def __init__(
         self,
@@ -79,250 +129,270 @@ class MotionLibrary(TableRepr):
         device: str | torch.device = "cpu",
         end: End = "clip",
     ):
+        # Before anything is put on the device.
         check_choice("end", end, get_args(End))
         _check_clips(motions, robot)
-        self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
+        self.robot = robot
+        """Robot of the clips."""
+        self.device = torch.device(device)
+        """Device of all tensors."""
+        self.num_clips = len(motions)
+        """Number of clips."""
         self.names = tuple(motion.name for motion in motions)
-        self.body_names, self.frame_rate = motions[0].body_names, motions[0].frame_rate
-        self.duration = torch.tensor(
-            [motion.duration for motion in motions], dtype=torch.float32, device=device
-        )
-        self.weight = torch.tensor(
-            [motion.weight for motion in motions], dtype=torch.float32, device=device
-        )
-        self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
+        """Names of the clips."""
+        self.body_names = motions[0].body_names
+        """Names of the bodies, the base first."""
+        self.frame_rate = motions[0].frame_rate
+        """Frames per second of all clips."""
+
+        # Lists first: a tensor of Python floats in float32 rounds each of them once.
+        durations = [motion.duration for motion in motions]
+        weights = [motion.weight for motion in motions]
+        num_frames = [motion.num_frames for motion in motions]
         loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
+
+        self.duration = torch.tensor(durations, dtype=torch.float32, device=device)
+        """Time from the first to the last frame of each clip, s. Shape: (num_clips,)."""
+        self.weight = torch.tensor(weights, dtype=torch.float32, device=device)
+        """Weight with which each clip is drawn. Shape: (num_clips,)."""
+        self.num_frames = torch.tensor(num_frames, device=device)
+        """Number of frames of each clip. Shape: (num_clips,), int64."""
         self.loops = torch.tensor(loops, device=device)
-        """What each :class:`Motion` says, and whether ``end`` has it looped. Shape: (num_clips,)."""
+        """True for clips that are looped. Shape: (num_clips,), bool."""
         self.first_frame = self.num_frames.cumsum(0) - self.num_frames
-        """Place of each clip's first frame among all frames. Shape: (num_clips,)."""
+        """Index of each clip's first frame among all frames. Shape: (num_clips,), int64."""
+        self.valid = self._join(motions, "valid")
+        """True for frames that may be imitated. Shape: (number of all frames,), bool."""
+        # Row of the base in each frame.
         self._base = torch.zeros(1, dtype=torch.int64, device=device)
-        self._store(motions)
+        self._store_frames(motions)
+        self._measure_repetitions()
 
-    def _store(self, motions: Sequence[Motion]) -> None:
-        """Lay the frames of all clips one after the other: few large tensors, so that a sample takes few gathers."""
+    def _join(self, motions: Sequence[Motion], field: str) -> torch.Tensor:
+        """Return a field of all clips, one after the other."""
+        return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
 
-        def joined(field: str) -> torch.Tensor:
-            return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
+    def _join_with_base(self, motions: Sequence[Motion], field: str) -> torch.Tensor:
+        """Return a field with 1 + B rows for each frame: that of the base, then those of the
+        bodies."""
+        base = self._join(motions, f"root_{field}").unsqueeze(1)
+        bodies = self._join(motions, f"body_{field}")
+        return torch.cat((base, bodies), dim=1).flatten(0, 1)
 
-        def with_base(field: str) -> torch.Tensor:
-            """Rows of each frame: the base's, then those of all bodies."""
-            return torch.cat(
-                (joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1
-            ).flatten(0, 1)
-
-        self.valid = joined(
-            "valid"
-        )  # whether each frame may be imitated, (total number of frames,)
-        ang_vel = joined("body_ang_vel_w")
+    def _store_frames(self, motions: Sequence[Motion]) -> None:
+        """Lay out the frames in few large tensors, so that a sample takes few gathers."""
+        # The base is also body 0, which has its angular velocity in the world frame.
+        ang_vel = self._join(motions, "body_ang_vel_w")
         ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
-        self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)
-        self._quats = with_base("quat_w")
-        self._joints = torch.cat(
-            [joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1
-        )
+        pos = self._join_with_base(motions, "pos_w")
+        lin_vel = self._join_with_base(motions, "lin_vel_w")
+        self._vectors = torch.cat((pos, lin_vel, ang_vel), dim=-1)
+        self._quats = self._join_with_base(motions, "quat_w")
+        joint_fields = ("joint_pos", "joint_vel", "root_ang_vel_b")
+        self._joints = torch.cat([self._join(motions, field) for field in joint_fields], dim=1)
+
+    def _measure_repetitions(self) -> None:
+        """Measure how clips that loop move and turn on the ground from one repetition to the
+        next."""
         width = 1 + len(self.body_names)
-        first, last = self.first_frame * width, (self.first_frame + self.num_frames - 1) * width
+        first = self.first_frame * width
+        last = (self.first_frame + self.num_frames - 1) * width
         turn = rotation.multiply(self._quats[last], rotation.conjugate(self._quats[first]))
-        self._turn = rotation.twist_about_z(turn) * self.loops
-        """How much each clip turns from one repetition to the next, rad. Shape: (num_clips,)."""
-        start, end = self._vectors[first, :2], self._vectors[last, :2]
-        self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
-        """How far it moves on the ground after that turn, m. Shape: (num_clips, 2)."""
-        self._moves_on = bool(self._turn.any() or self._step.any())
+        # rad. Shape: (num_clips,).
+        self._repetition_turn = rotation.twist_about_z(turn) * self.loops
+        start = self._vectors[first, :2]
+        end = self._vectors[last, :2]
+        # After that turn, m. Shape: (num_clips, 2).
+        step = end - _turn_planar(start, self._repetition_turn)
+        self._repetition_step = step * self.loops.unsqueeze(1)
+        # For clips on the spot, each sample is spared the displacement.
+        self._repetitions_move = bool(self._repetition_turn.any() or self._repetition_step.any())
 
     def _describe(self) -> str:
         return f"{self.robot.name!r}, {self.num_clips} clips: {', '.join(self.names)}"
 
     def _as_tables(self) -> list[Table]:
-        columns = (
+        header = ("clip", "duration [s]", "frames", "loops", "weight")
+        rows = zip(
+            self.names,
             self.duration.tolist(),
             self.num_frames.tolist(),
             self.loops.tolist(),
             self.weight.tolist(),
+            strict=True,
         )
-        header = ("clip", "duration [s]", "frames", "loops", "weight")
-        return [(repr(self), header, [*zip(self.names, *columns, strict=True)])]
+        return [(repr(self), header, list(rows))]
 
     def clip_ids(self, *names: str) -> torch.Tensor:
-        """Numbers of the clips ``names``, (n,) int64; ValueError if there is no such clip."""
+        """Return the indices of clips by name, int64. Shape: (len(names),).
+
+        Raises:
+            ValueError: There is no clip with one of the names.
+        """
         check_known("there is no clip", names, self.names, "clips")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
     def body_ids(self, *names: str) -> torch.Tensor:
-        """Numbers of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),)."""
+        """Return the indices of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),).
+
+        Raises:
+            ValueError: The robot has no body with one of the names.
+        """
         check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
         return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
-        """Base and joints of ``clips`` at ``times``, s; the shapes broadcast."""
-        at, num_joints = self._locate(clips, times), self.robot.num_joints
-        base = self._bodies_at(at, self._base)
-        joints = torch.lerp(
-            embedding(at.low, self._joints),
-            embedding(at.high, self._joints),
-            at.blend.unsqueeze(-1),
-        )
-        joints[..., num_joints:].masked_fill_(at.outside.unsqueeze(-1), 0.0)
+        """Sample the base and the joints.
+
+        Args:
+            clips: Indices of clips. Its shape broadcasts with that of ``times``.
+            times: Times since the first frame, s.
+        """
+        position = self._locate(clips, times)
+        # The base is row 0 of each frame.
+        base = self._sample_rows(position, self._base)
+        low = embedding(position.low, self._joints)
+        high = embedding(position.high, self._joints)
+        # The base's angular velocity is interpolated with the joints: it is in its own frame.
+        joints = torch.lerp(low, high, position.blend.unsqueeze(-1))
+        num_joints = self.robot.num_joints
+        # Held poses are at rest.
+        joints[..., num_joints:].masked_fill_(position.outside.unsqueeze(-1), 0.0)
         joint_pos, joint_vel, ang_vel_b = joints.split((num_joints, num_joints, 3), dim=-1)
-        pos, quat, lin_vel = (
-            values[..., 0, :] for values in (base.pos_w, base.quat_w, base.lin_vel_w)
+        return MotionSample(
+            root_pos_w=base.pos_w[..., 0, :],
+            root_quat_w=base.quat_w[..., 0, :],
+            root_lin_vel_w=base.lin_vel_w[..., 0, :],
+            root_ang_vel_b=ang_vel_b,
+            joint_pos=joint_pos,
+            joint_vel=joint_vel,
+            valid=self.valid[position.low] & self.valid[position.high],
+            ended=position.ended,
         )
-        valid = self.valid[at.low] & self.valid[at.high]
-        return MotionSample(pos, quat, lin_vel, ang_vel_b, joint_pos, joint_vel, valid, at.ended)
 
     def sample_bodies(
         self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None
     ) -> BodySample:
-        """Some bodies, by :meth:`body_ids`, or all, of ``clips`` at ``times``, s; the shapes of both broadcast."""
-        bodies = self.body_ids(*self.body_names) if bodies is None else bodies
-        return self._bodies_at(self._locate(clips, times), 1 + bodies)
+        """Sample bodies.
 
-    def _locate(self, clips: torch.Tensor, times: torch.Tensor) -> _Times:
-        """Find the frames around ``times``. In float64, for long times."""
+        Args:
+            clips: Indices of clips. Its shape broadcasts with that of ``times``.
+            times: Times since the first frame, s.
+            bodies: Indices of bodies (:meth:`body_ids`). None: all bodies.
+        """
+        if bodies is None:
+            bodies = self.body_ids(*self.body_names)
+        return self._sample_rows(self._locate(clips, times), 1 + bodies)
+
+    def _locate(self, clips: torch.Tensor, times: torch.Tensor) -> _FramePosition:
+        """Find the frames around ``times``."""
         clips, times = torch.broadcast_tensors(clips, times)
         last = (self.num_frames[clips] - 1).double()
+        # In float64, for long times.
         frame = times.double() * self.frame_rate
         nearest = frame.round()
         frame = torch.where((frame - nearest).abs() < ON_FRAME, nearest, frame)
         loops = self.loops[clips]
         ended = ~loops & (frame >= last)
+        # Also below 0: a time before the start of a loop is in its repetition −1.
         cycle = torch.floor(frame / last) * loops
         frame = frame - cycle * last
         outside = (frame < 0.0) | (frame > last)
         frame = frame.clamp(torch.zeros_like(last), last)
+        # On a frame, low and high are the same frame, and the blend is 0.
         below = frame.floor()
         first = self.first_frame[clips]
-        low, high = first + below.long(), first + frame.ceil().long()
-        return _Times(clips, low, high, (frame - below).float(), cycle.float(), outside, ended)
+        return _FramePosition(
+            clips=clips,
+            low=first + below.long(),
+            high=first + frame.ceil().long(),
+            blend=(frame - below).float(),
+            cycle=cycle.float(),
+            outside=outside,
+            ended=ended,
+        )
 
-    def _bodies_at(self, at: _Times, columns: torch.Tensor) -> BodySample:
-        """The bodies ``columns`` (b,) of the frames' rows: 0 for the base, 1 + i for body i."""
-        width, blend = 1 + len(self.body_names), at.blend.unsqueeze(-1)
-        low, high = (
-            (at.low * width).unsqueeze(-1) + columns,
-            (at.high * width).unsqueeze(-1) + columns,
-        )
-        vectors = torch.lerp(
-            embedding(low, self._vectors), embedding(high, self._vectors), blend.unsqueeze(-1)
-        )
-        quats = rotation.slerp(embedding(low, self._quats), embedding(high, self._quats), blend)
-        if self._moves_on:
-            vectors, quats = self._move_on(at, vectors, quats)
-        vectors[..., 3:].masked_fill_(at.outside[..., None, None], 0.0)
+    def _sample_rows(self, position: _FramePosition, rows: torch.Tensor) -> BodySample:
+        """Sample some ``rows`` (b,) of each frame: 0 for the base, 1 + i for body i."""
+        width = 1 + len(self.body_names)
+        low = (position.low * width).unsqueeze(-1) + rows
+        high = (position.high * width).unsqueeze(-1) + rows
+        blend = position.blend.unsqueeze(-1)
+        low_vectors = embedding(low, self._vectors)
+        high_vectors = embedding(high, self._vectors)
+        vectors = torch.lerp(low_vectors, high_vectors, blend.unsqueeze(-1))
+        low_quats = embedding(low, self._quats)
+        high_quats = embedding(high, self._quats)
+        quats = rotation.slerp(low_quats, high_quats, blend)
+        if self._repetitions_move:
+            vectors, quats = self._apply_repetitions(position, vectors, quats)
+        # Held poses are at rest.
+        vectors[..., 3:].masked_fill_(position.outside[..., None, None], 0.0)
         pos, lin_vel, ang_vel = vectors.split(3, dim=-1)
-        return BodySample(pos, quats, lin_vel, ang_vel)
+        return BodySample(pos_w=pos, quat_w=quats, lin_vel_w=lin_vel, ang_vel_w=ang_vel)
 
-    def _move_on(
-        self, at: _Times, vectors: torch.Tensor, quats: torch.Tensor
+    def _apply_repetitions(
+        self, position: _FramePosition, vectors: torch.Tensor, quats: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Apply the displacement of k repetitions: p → R^k p + (1 + R + … + R^(k−1)) s for turn R, step s."""
-        half_turn = self._turn[at.clips] / 2.0
-        turn = self._turn[at.clips] * at.cycle
-        # The sum of the first k powers of R is R^((k−1)/2) sin(kα/2) / sin(α/2), also for negative k.
-        straight = half_turn.sin().abs() < 1e-6
-        sine = torch.where(straight, 1.0, half_turn.sin())
-        ratio = torch.where(straight, at.cycle, (half_turn * at.cycle).sin() / sine)
-        shift = _turned(self._step[at.clips], half_turn * (at.cycle - 1.0)) * ratio.unsqueeze(-1)
+        """Apply the displacement of k repetitions: p → R^k p + (1 + R + … + R^(k−1)) s.
+
+        R is the turn of a repetition and s its step.
+        """
+        half_turn = self._repetition_turn[position.clips] / 2.0
+        turn = self._repetition_turn[position.clips] * position.cycle
+        # The sum of the first k powers of R is R^((k−1)/2) sin(kα/2) / sin(α/2), also for negative
+        # k.
+        is_straight = half_turn.sin().abs() < 1e-6
+        sine = torch.where(is_straight, 1.0, half_turn.sin())
+        many_sine = (half_turn * position.cycle).sin()
+        ratio = torch.where(is_straight, position.cycle, many_sine / sine)
+        step = self._repetition_step[position.clips]
+        turned_step = _turn_planar(step, half_turn * (position.cycle - 1.0))
+        shift = turned_step * ratio.unsqueeze(-1)
         moved = vectors.unflatten(-1, (3, 3))
-        planar = _turned(moved[..., :2], turn[..., None, None])
+        planar = _turn_planar(moved[..., :2], turn[..., None, None])
+        # Only the first of the three vectors is a position.
         planar[..., 0, :] += shift.unsqueeze(-2)
         moved = torch.cat((planar, moved[..., 2:]), dim=-1).flatten(-2)
-        return moved, rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
+        # Only position, velocities and orientation turn; heights and velocities along z stay.
+        turned_quats = rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
+        return moved, turned_quats
 
 
-class MotionPlayer(Stateful):
-    """Which clip of a library each environment imitates, and where in it it is."""
-
-    STATE = ("clip", "time")
-
-    def __init__(self, library: MotionLibrary, num_envs: int):
-        self.library = library
-        self.clip = torch.zeros(num_envs, dtype=torch.int64, device=library.device)
-        self.time = torch.zeros(num_envs, dtype=torch.float64, device=library.device)
-        """Time since the clip's first frame, s; it goes on past the end. Shape of both: (num_envs,)."""
-
-    @property
-    def phase(self) -> torch.Tensor:
-        """Part of the clip played, in [0, 1]; a looping clip starts again at 0. Shape: (num_envs,), float32."""
-        played = self.time / self.library.duration[self.clip]
-        return torch.where(
-            self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)
-        ).float()
-
-    def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Put ``env_ids`` at ``times`` of ``clips``, s; ValueError if there is no such clip. Shapes: (n,)."""
-        if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
-            raise ValueError(
-                f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}"
-            )
-        self.clip[env_ids] = clips
-        self.time[env_ids] = times.double()
-
-    def advance(self, dt: float) -> None:
-        """Let ``dt`` s pass in every environment."""
-        self.time += dt
-
-    def sample(
-        self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)
-    ) -> MotionSample:
-        """The reference of n environments, default all, (n, …), or with ``offsets`` (K,) from now, s, (n, K, …)."""
-        clip, time = self.clip[env_ids], self.time[env_ids]
-        if offsets is None:
-            return self.library.sample(clip, time)
-        return self.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + offsets)
-
-
-def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
-    """The motion interpolated at another frame rate; it loses up to one new frame at its end if it does not loop.
-    MotionError for a frame rate that is not positive and finite, or that does not divide a loop into whole frames."""
-    check_frame_rate(frame_rate, motion.origin)
-    frames = motion.duration * frame_rate
-    closes = not motion.loop or abs(frames - round(frames)) <= 1e-6 * frames
-    expected = f"such that the loop of {motion.duration:g} s lasts a whole number of frames"
-    require(closes, motion.origin, "frame rate", expected, f"{frame_rate:g} Hz")
-    times = torch.arange(int(frames + 1e-6) + 1, dtype=torch.float64) / frame_rate
-    library, clip = MotionLibrary([motion], robot, end="hold"), torch.zeros(1, dtype=torch.long)
-    bodies = {
-        f"body_{field}": values
-        for field, values in vars(library.sample_bodies(clip, times)).items()
-    }
-    sampled: dict[str, Any] = vars(library.sample(clip, times)) | bodies
-    del sampled["ended"]
-    sampled |= {field: continuous(values) for field, values in sampled.items() if "quat" in field}
-    return replace(motion, frame_rate=frame_rate, **sampled)
-
-
-def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
-    """Vectors (..., 2) turned by ``angle`` (...,) rad."""
+def _turn_planar(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+    """Return vectors (…, 2) turned by ``angle`` (…,), rad."""
     x, y = planar.unbind(-1)
-    cosine, sine = angle.cos(), angle.sin()
+    cosine = angle.cos()
+    sine = angle.sin()
     return torch.stack((cosine * x - sine * y, sine * x + cosine * y), dim=-1)
 
 
 def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
     if not motions:
         raise MotionError("a library needs at least one motion, got none")
-    fitting = {
+    robot_fields = {
         "robot": robot.name,
         "joint_names": robot.joint_names,
         "body_names": body_names(robot),
     }
-    first, origins = motions[0], dict[str, str]()
+    first = motions[0]
+    # Name of each clip → its file, to name both files of one name.
+    origins: dict[str, str] = {}
     for motion in motions:
-        for field, expected in fitting.items():
+        # Names too, not only numbers of columns: columns in another order would be wrong silently.
+        for field, expected in robot_fields.items():
             got = getattr(motion, field)
-            require(
-                got == expected, motion.origin, field, f"{expected!r} for {robot.name!r}", repr(got)
+            wanted = f"{expected!r} for {robot.name!r}"
+            require(got == expected, motion.origin, field, wanted, repr(got))
+        if motion.name in origins:
+            raise MotionError(
+                f"{motion.origin}: name must differ from that of {origins[motion.name]}, "
+                f"got {motion.name!r}"
             )
-        unlike = f"unlike that of {origins.get(motion.name)}"
-        require(motion.name not in origins, motion.origin, "name", unlike, repr(motion.name))
         origins[motion.name] = motion.origin
-        expected = f"{first.frame_rate:g} as that of {first.origin}; use legged_envs.motions.resample on one of them"
-        require(
-            motion.frame_rate == first.frame_rate,
-            motion.origin,
-            "frame_rate",
-            expected,
-            f"{motion.frame_rate:g}",
-        )
+        if motion.frame_rate != first.frame_rate:
+            raise MotionError(
+                f"{motion.origin}: frame_rate must be {first.frame_rate:g} as that of "
+                f"{first.origin}; use legged_envs.motions.resample on one of them, "
+                f"got {motion.frame_rate:g}"
+            )

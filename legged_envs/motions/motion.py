@@ -1,79 +1,102 @@
+"""A clip of one robot, and the checks that every loader makes of its numbers."""
+
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
-UNIT_TOLERANCE = 1e-3  # how far the length of a quaternion may be from 1; text files with four decimals stay below
+UNIT_TOLERANCE = 1e-3
+"""Largest distance of a quaternion's length from 1. Text files with four decimals stay below it."""
 FIELDS = {
     "root": ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b"),
     "joint": ("joint_pos", "joint_vel"),
     "body": ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"),
 }
-"""The numbers of each frame of a :class:`Motion`."""
+"""Fields of a :class:`Motion` with numbers for each frame: of the base, the joints and the
+bodies."""
 
 
 class MotionError(ValueError):
-    """A motion that cannot be used; the message names the file, the row and the field."""
+    """A motion that cannot be used. The message names the file, the row and the field."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies, as every loader makes it.
-    Frame i is at time i / frame_rate. Names and frames are those of :class:`~legged_envs.sim.Simulation`. MotionError
-    for less than two frames, wrong shapes, dtypes other than float32, numbers that are not finite, quaternions that are
-    not unit, a frame rate that is not positive, a negative weight, repeated names."""
+    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
+
+    Frame i is at time i / ``frame_rate``. Names and frames of reference are those of
+    :class:`~legged_envs.sim.Simulation`.
+
+    Raises:
+        MotionError: There are fewer than two frames, a shape is wrong, a dtype is not float32, a
+            number is not finite, a quaternion is not a unit quaternion, the frame rate is not
+            positive, the weight is negative, or names are repeated.
+    """
 
     name: str
+    """Name of the clip."""
     robot: str
+    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves."""
     frame_rate: float
-    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves, and frames per second."""
+    """Frames per second."""
     joint_names: tuple[str, ...]
+    """Names of the J joints."""
     body_names: tuple[str, ...]
+    """Names of the B bodies, the base first."""
     root_pos_w: torch.Tensor
+    """Position of the base, m. Shape: (T, 3)."""
     root_quat_w: torch.Tensor
+    """Orientation of the base, (w, x, y, z). Shape: (T, 4)."""
     root_lin_vel_w: torch.Tensor
+    """Velocity of the base's origin in the world frame, m/s. Shape: (T, 3)."""
     root_ang_vel_b: torch.Tensor
+    """Angular velocity of the base in its own frame, rad/s. Shape: (T, 3)."""
     joint_pos: torch.Tensor
+    """Joint positions, rad. Shape: (T, J)."""
     joint_vel: torch.Tensor
-    """Pose of the base, velocity of its origin, angular velocity in its own frame, (T, 3 or 4), and joints, (T, J)."""
+    """Joint velocities, rad/s. Shape: (T, J)."""
     body_pos_w: torch.Tensor
+    """Positions of the bodies, m. Shape: (T, B, 3)."""
     body_quat_w: torch.Tensor
+    """Orientations of the bodies, (w, x, y, z). Shape: (T, B, 4)."""
     body_lin_vel_w: torch.Tensor
+    """Velocities of the bodies' origins in the world frame, m/s. Shape: (T, B, 3)."""
     body_ang_vel_w: torch.Tensor
-    """Poses of all bodies, velocities of their origins, and their angular velocities. Shape: (T, B, 3 or 4)."""
+    """Angular velocities of the bodies in the world frame, rad/s. Shape: (T, B, 3)."""
     valid: torch.Tensor
-    """Whether a frame may be imitated. Shape: (T,), bool."""
+    """True for frames that may be imitated. Shape: (T,), bool."""
     loop: bool = False
-    """Whether the last frame is the first of the next repetition, up to a displacement and a turn on the ground."""
+    """True if the last frame is the first frame of the next repetition, apart from a displacement
+    and a turn on the ground."""
     weight: float = 1.0
+    """Weight with which the clip is drawn, relative to the other clips of a library."""
     source: str = ""
-    """Weight with which the clip is drawn, and the file or function it is from, for error messages."""
+    """File or function that the clip comes from, for error messages."""
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)
-        require(
-            0.0 <= self.weight < math.inf,
-            self.origin,
-            "weight",
-            "finite and not negative",
-            self.weight,
-        )
-        for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
-            require(
-                0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names
-            )
-        frames = {field: getattr(self, field) for fields in FIELDS.values() for field in fields}
+        weight_is_fine = 0.0 <= self.weight < math.inf
+        require(weight_is_fine, self.origin, "weight", "finite and not negative", self.weight)
+        self._check_names("joint_names", self.joint_names)
+        self._check_names("body_names", self.body_names)
+        # A motion that a user makes by hand is checked like one from a file.
+        frames = {}
+        for fields in FIELDS.values():
+            for field in fields:
+                frames[field] = getattr(self, field)
         check_frames(frames, self.joint_names, self.body_names, self.origin, torch.float32)
-        expected, got = (
-            f"({self.num_frames},) torch.bool",
-            f"{tuple(self.valid.shape)} {self.valid.dtype}",
-        )
+        expected = f"({self.num_frames},) torch.bool"
+        got = f"{tuple(self.valid.shape)} {self.valid.dtype}"
         require(got == expected, self.origin, "valid", expected, got)
+
+    def _check_names(self, field: str, names: tuple[str, ...]) -> None:
+        is_fine = 0 < len(set(names)) == len(names)
+        require(is_fine, self.origin, field, "unique and not empty", names)
 
     @property
     def origin(self) -> str:
-        """What errors call it: the file that it is from, or its name."""
+        """Name of the motion in error messages: its source, or its name without one."""
         return self.source or f"motion {self.name!r}"
 
     @property
@@ -87,30 +110,41 @@ class Motion:
         return (self.num_frames - 1) / self.frame_rate
 
 
-def require(fine: bool, origin: str, field: str, expected: str, got: object) -> None:
-    """Raise MotionError unless ``fine``; it says that ``field`` of ``origin`` must be ``expected``, and is ``got``."""
-    if not fine:
+def require(is_fine: bool, origin: str, field: str, expected: str, got: object) -> None:
+    """Raise a MotionError unless ``is_fine``.
+
+    Args:
+        is_fine: Result of the check.
+        origin: File, and row, of the motion.
+        field: Field that was checked.
+        expected: Allowed values of the field, after "must be".
+        got: Value of the field.
+    """
+    if not is_fine:
         raise MotionError(f"{origin}: {field} must be {expected}, got {got}")
 
 
 def check_frame_rate(frame_rate: float, origin: str) -> None:
-    require(
-        math.isfinite(frame_rate) and frame_rate > 0.0,
-        origin,
-        "frame rate",
-        "finite and positive",
-        frame_rate,
-    )
+    """Raise a MotionError unless ``frame_rate``, Hz, is finite and positive."""
+    is_fine = math.isfinite(frame_rate) and frame_rate > 0.0
+    require(is_fine, origin, "frame rate", "finite and positive", frame_rate)
 
 
 def check_keys(
     found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()
 ) -> None:
+    """Raise a MotionError unless a file has all ``required`` keys, and no others but
+    ``optional``."""
+    # Missing keys first: a misspelt key is both, and its right spelling helps more.
     known = (*required, *optional)
-    problems = [f"lacks field {key!r}" for key in required if key not in found]
-    problems += [f"has the unknown field {key!r}" for key in found if key not in known]
-    if problems:
-        raise MotionError(f"{origin}: {problems[0]}; expected {', '.join(known)}")
+    for key in required:
+        if key not in found:
+            raise MotionError(f"{origin}: lacks field {key!r}; expected {', '.join(known)}")
+    for key in found:
+        if key not in known:
+            raise MotionError(
+                f"{origin}: has the unknown field {key!r}; expected {', '.join(known)}"
+            )
 
 
 def check_frames(
@@ -120,36 +154,83 @@ def check_frames(
     origin: str,
     dtype: torch.dtype = torch.float64,
 ) -> None:
-    """Raise MotionError unless ``fields`` (T, …) are frames of one motion, T at least 2, with shapes as in a Motion."""
-    num_frames = (*next(iter(fields.values())).shape, 0)[0]
+    """Check that tensors are frames of one motion.
+
+    Args:
+        fields: Some of the fields of a :class:`Motion`, each (T, …).
+        joint_names: Names of the columns of joints.
+        body_names: Names of the bodies.
+        origin: File of the motion, for error messages.
+        dtype: Expected dtype.
+
+    Raises:
+        MotionError: T is below 2, a shape or dtype is wrong, a number is not finite or a quaternion
+            is not a unit quaternion. The message names the frame and the column.
+    """
+    # The first field decides the number of frames; the others must have the same.
+    first_field = next(iter(fields.values()))
+    num_frames = first_field.shape[0] if first_field.ndim > 0 else 0
     require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
-        axes = "wxyz" if "quat" in field else "xyz"
-        columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[
-            field.split("_")[0]
-        ]
-        expected, got = (
-            f"{(num_frames, *map(len, columns))} {dtype}",
-            f"{tuple(values.shape)} {values.dtype}",
-        )
+        columns = _columns(field, joint_names, body_names)
+        shape = (num_frames, *(len(names) for names in columns))
+        expected = f"{shape} {dtype}"
+        got = f"{tuple(values.shape)} {values.dtype}"
         require(got == expected, origin, field, expected, got)
-        if len(bad := (~values.isfinite()).nonzero()):
-            frame, *place = bad[0].tolist()
-            column = ".".join(names[i] for names, i in zip(columns, place, strict=True))
-            number = values[(frame, *place)].item()
-            raise MotionError(
-                f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}"
-            )
-        if axes == "wxyz":
+        _check_finite(field, values, columns, origin)
+        if "quat" in field:
             check_unit(values, origin, field)
+
+
+def _columns(
+    field: str, joint_names: Sequence[str], body_names: Sequence[str]
+) -> tuple[Sequence[str], ...]:
+    """Return the names along each axis of a field, apart from that of the frames."""
+    axes = "wxyz" if "quat" in field else "xyz"
+    if field in FIELDS["joint"]:
+        return (joint_names,)
+    if field in FIELDS["body"]:
+        return (body_names, axes)
+    return (axes,)
+
+
+def _check_finite(
+    field: str, values: torch.Tensor, columns: tuple[Sequence[str], ...], origin: str
+) -> None:
+    not_finite = (~values.isfinite()).nonzero()
+    if len(not_finite) == 0:
+        return
+    frame, *place = not_finite[0].tolist()
+    column = ".".join(names[i] for names, i in zip(columns, place, strict=True))
+    number = values[(frame, *place)].item()
+    raise MotionError(
+        f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}"
+    )
 
 
 def check_unit(
     quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0
 ) -> None:
-    """Raise MotionError at the first of ``quaternions`` (T, …, 4) not of length 1; rows count from ``first``."""
+    """Check that quaternions have length 1.
+
+    Args:
+        quaternions: The quaternions. Shape: (T, …, 4).
+        origin: File of the motion, for error messages.
+        field: Name of the quaternions.
+        row: Name of the rows: a frame, or a line of a file.
+        first: Number of the first row.
+
+    Raises:
+        MotionError: A length differs from 1 by more than ``UNIT_TOLERANCE``. The message names the
+            first row with one.
+    """
+    # A zero quaternion, as of a missing body, is found here too.
     length = torch.linalg.vector_norm(quaternions, dim=-1)
-    if len(bad := ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()):
-        place = tuple(bad[0].tolist())
-        got = f"{quaternions[place].tolist()} of length {length[place].item():.4g}"
-        require(False, f"{origin}: {row} {place[0] + first}", field, "a unit quaternion", got)
+    not_unit = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
+    if len(not_unit) == 0:
+        return
+    place = tuple(not_unit[0].tolist())
+    raise MotionError(
+        f"{origin}: {row} {place[0] + first}: {field} must be a unit quaternion, "
+        f"got {quaternions[place].tolist()} of length {length[place].item():.4g}"
+    )

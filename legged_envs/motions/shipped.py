@@ -1,3 +1,5 @@
+"""The clips that come with the package."""
+
 from pathlib import Path
 
 from legged_envs.checks import check_known
@@ -6,11 +8,16 @@ from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
 FOLDER = Path(__file__).resolve().parent / "data"
-"""One folder per robot with one file per clip, written by ``tools/motions`` of the repository."""
+"""Folder of the clips: one folder per robot with one file per clip, written by
+``tools/motions``."""
 
 
 def shipped_files(robot: RobotCfg) -> dict[str, Path]:
-    """The clips of ``robot`` by name; ValueError where there are none."""
+    """Return the files of a robot's clips by name.
+
+    Raises:
+        ValueError: No clips of this robot come with the package.
+    """
     paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
     if not paths:
         others = ", ".join(sorted(folder.name for folder in FOLDER.iterdir()))
@@ -21,8 +28,18 @@ def shipped_files(robot: RobotCfg) -> dict[str, Path]:
 
 
 def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:
-    """The clips of ``robot`` called ``names``, or all by name; ValueError where there are none. ``GO2`` has stand,
-    trot, pace, bound, pronk, turn_left, turn_right and sit_to_stand, ``G1_29`` has stand, march, squat and wave."""
+    """Load clips of a robot that come with the package.
+
+    ``GO2`` has stand, trot, pace, bound, pronk, turn_left, turn_right and sit_to_stand. ``G1_29``
+    has stand, march, squat and wave.
+
+    Args:
+        robot: The robot.
+        *names: Names of clips. None given: all clips in the order of their names.
+
+    Raises:
+        ValueError: There are no clips of this robot, or none with one of the names.
+    """
     paths = shipped_files(robot)
     check_known("there is no motion", names, paths, f"motions of robot {robot.name!r}")
     return [load_motion(paths[name], robot) for name in names or paths]

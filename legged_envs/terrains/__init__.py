@@ -1,10 +1,14 @@
-"""Height fields to walk on: tiles of several kinds and difficulties, an array, an image or a
-mesh."""
+"""Height fields to walk on: tiles of kinds and difficulties, or an array, an image or a mesh."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from legged_envs.terrains.cfg import KindCfg, TerrainCfg
-from legged_envs.terrains.generators import GENERATORS, register_kind
-from legged_envs.terrains.grid import Grid
-from legged_envs.terrains.terrain import Terrain, check_terrain, make_terrain
+
+if TYPE_CHECKING:
+    from legged_envs.terrains.generators import GENERATORS, register_kind
+    from legged_envs.terrains.grid import Grid
+    from legged_envs.terrains.terrain import Terrain, check_terrain, make_terrain
 
 __all__ = [
     "GENERATORS",
@@ -16,3 +20,20 @@ __all__ = [
     "make_terrain",
     "register_kind",
 ]
+
+_MODULES = {
+    "GENERATORS": "generators",
+    "Grid": "grid",
+    "Terrain": "terrain",
+    "check_terrain": "terrain",
+    "make_terrain": "terrain",
+    "register_kind": "generators",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name that needs NumPy when it is first used: configurations do without NumPy."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"legged_envs.terrains.{_MODULES[name]}")
+    return getattr(module, name)

@@ -69,7 +69,7 @@ def _draw(heights: Array, size: float, levels: range, kinds: Sequence[str], path
 
     width = len(levels)
     height = len(kinds)
-    # Large fields get small tiles: 16 inches are the most that a page shows.
+    # Large fields get small tiles, so that a picture has a side of about 16 inches at most.
     inches_per_tile = min(1.2, 16 / max(width, height))
     figure_size = (inches_per_tile * width + 2.6, max(inches_per_tile * height, 1.6) + 0.6)
     drawing = figure.Figure(figure_size, layout="constrained")

@@ -88,7 +88,7 @@ def make_terrain(cfg: TerrainCfg) -> Terrain:
     # A source is continued outwards at the height of its edge; tiles end at 0.
     field = np.pad(_join_tiles(tiles), round(cfg.border / spacing), mode="edge")
     x, y = (1 - np.array(field.shape)) / 2 * spacing
-    # A configuration with fewer levels than it starts on is allowed: tests and films cut levels.
+    # ``first_levels`` may lie above the last level, and then mean the last one.
     last_level = len(tiles) - 1
     low_level, high_level = cfg.first_levels
     shorter_side = min(tiles[0][0].shape) - 1

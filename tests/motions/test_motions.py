@@ -332,7 +332,7 @@ def test_samples_have_the_shape_of_the_times_and_the_bodies_asked_for():
     assert bodies.pos_w.shape == (3, 5, 2, 3) and bodies.quat_w.shape == (3, 5, 2, 4)
     assert torch.allclose(bodies.pos_w[0, 0, 1], sample.root_pos_w[0, 0])
     assert sample[1:, 2].joint_pos.shape == (2, 12)
-    with pytest.raises(ValueError, match="no body 'tail'"):
+    with pytest.raises(ValueError, match="'tail'"):
         library.body_ids("tail")
 
 
@@ -394,7 +394,7 @@ def test_the_end_of_all_clips_can_be_decided_for_them():
     assert MotionLibrary(clips, GO2, end="loop").loops.tolist() == [True, True]
     held = MotionLibrary(clips, GO2, end="hold")
     assert held.sample(ids(0, 1), torch.tensor([9.0, 9.0])).ended.tolist() == [True, True]
-    with pytest.raises(ValueError, match="got 'stop'"):
+    with pytest.raises(ValueError, match="'stop'"):
         MotionLibrary(clips, GO2, end="stop")
 
 
@@ -436,7 +436,7 @@ def test_each_environment_plays_its_own_clip_from_its_own_time():
     )
     player.load_state_dict(state)
     assert torch.allclose(player.time, torch.tensor([0.1, 0.0, 0.2]).double())
-    with pytest.raises(ValueError, match=r"\[0, 2\), got \[2\]"):
+    with pytest.raises(ValueError, match=r"\[2\]"):
         player.start(ids(0), ids(2), torch.zeros(1))
 
 
@@ -537,15 +537,11 @@ def test_a_start_depends_on_its_own_environments_random_numbers_only():
 
 def test_starts_that_cannot_be_are_refused():
     library = MotionLibrary([wandering()], GO2)
-    with pytest.raises(
-        MotionError, match=r"'walkabout' has no two successive valid frames at least 0.3 s before"
-    ):
+    with pytest.raises(MotionError, match=r"'walkabout'.*0\.3"):
         StartSampler(library, StartCfg(margin=0.3))
-    with pytest.raises(MotionError, match="weights of all clips are 0"):
+    with pytest.raises(MotionError, match="weight"):
         StartSampler(MotionLibrary([wandering(weight=0.0)], GO2))
-    with pytest.raises(
-        ValueError, match=r"uniform_fraction must be .* above 0 and at most 1, got 0\.0"
-    ):
+    with pytest.raises(ValueError, match=r"uniform_fraction.*0\.0"):
         StartSampler(library, StartCfg(uniform_fraction=0.0))
 
 
@@ -627,27 +623,27 @@ def test_bodies_of_a_lafan1_csv_are_where_mujoco_puts_them(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "change", "message"),
     [
-        (2, lambda cells: cells[:-1], r"line 2 must be 36 columns wide, got 35"),
-        (3, lambda cells: [*cells, "1.0"], r"line 3 must be 36 columns wide, got 37"),
+        (2, lambda cells: cells[:-1], r"line 2.*35"),
+        (3, lambda cells: [*cells, "1.0"], r"line 3.*37"),
         (
             3,
             lambda cells: [*cells[:8], "nan", *cells[9:]],
-            r"line 3: column\[left_hip_roll_joint\] must be a finite",
+            r"line 3: column\[left_hip_roll_joint\]",
         ),
         (
             1,
             lambda cells: ["x", *cells[1:]],
-            r"line 1: column\[root x\] must be a finite number, got 'x'",
+            r"line 1: column\[root x\].*'x'",
         ),
         (
             2,
             lambda cells: [*cells[:-1], "1_0.002"],
-            r"line 2: column\[right_wrist_yaw_joint\] must be a .* got '1_0.002'",
+            r"line 2: column\[right_wrist_yaw_joint\].*'1_0.002'",
         ),
         (
             4,
             lambda cells: [*cells[:6], "0.5", *cells[7:]],
-            r"line 4: root quaternion \(x, y, z, w\) must be a unit",
+            r"line 4: root quaternion \(x, y, z, w\)",
         ),
     ],
 )
@@ -663,7 +659,7 @@ def test_errors_in_a_csv_name_file_line_and_column(tmp_path: Path, line, change,
 def test_a_csv_that_is_no_utf_8_is_refused_with_its_line(tmp_path: Path):
     path = tmp_path / "latin.csv"
     path.write_bytes("\n".join([*lafan1_lines(2), "0,1°,2"]).encode("latin-1"))
-    with pytest.raises(MotionError, match=r"latin\.csv: line 3: not UTF-8 text"):
+    with pytest.raises(MotionError, match=r"latin\.csv: line 3: .*UTF-8"):
         load_lafan1_csv(path, G1_29)
 
 
@@ -681,9 +677,7 @@ def test_files_of_every_format_are_known_by_their_ending_and_content(tmp_path: P
     assert [motion.name for motion in MotionFiles((str(tmp_path / "trot0.json"),))(GO2)] == [
         "trot0"
     ]
-    with pytest.raises(
-        MotionError, match=r"kick\.bvh: .*must be \.npz, \.csv, \.json or \.txt, got '\.bvh'"
-    ):
+    with pytest.raises(MotionError, match=r"kick\.bvh: .*\.npz, \.csv, .*'\.bvh'"):
         MotionFiles(("kick.bvh",))(GO2)
     for name in ("missing.npz", "missing.csv", "missing.json"):
         with pytest.raises(FileNotFoundError, match=name):
@@ -709,25 +703,19 @@ def test_a_joint_that_is_named_twice_is_refused(tmp_path: Path):
             tmp_path / "go2.txt", GO2, joint_names=(*GO2.joint_names, GO2.joint_names[0])
         ),
     ):
-        with pytest.raises(
-            MotionError, match=r"(g1|go2)\..*: joint_names must be unique, got '.*' twice"
-        ):
+        with pytest.raises(MotionError, match=r"(g1|go2)\..*: joint_names.*'.*'"):
             load()
 
 
 def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
     path = tmp_path / "g1.csv"
     path.write_text("\n".join(lafan1_lines()))
-    with pytest.raises(
-        MotionError, match=r"g1\.csv: robot 'g1' has no joint 'waist_yaw_joint' \(17 such columns\)"
-    ):
+    with pytest.raises(MotionError, match=r"g1\.csv: .*'g1'.*'waist_yaw_joint'.*17"):
         load_lafan1_csv(path, G1)
-    with pytest.raises(
-        MotionError, match=r"g1\.csv: joint 'FR_hip_joint' must be in the file, as robot 'go2'"
-    ):
+    with pytest.raises(MotionError, match=r"g1\.csv: .*'FR_hip_joint'.*'go2'"):
         load_lafan1_csv(path, GO2, ignore_extra_joints=True)
     path.write_text("")
-    with pytest.raises(MotionError, match="at least 2 frames, got 0"):
+    with pytest.raises(MotionError, match=r"2 frames.* 0"):
         load_lafan1_csv(path, G1, ignore_extra_joints=True)
 
 
@@ -786,7 +774,7 @@ def test_beyondmimic_npz(tmp_path: Path, order):
     other = G1_LEVEL_BY_LEVEL if order is G1_LIMB_BY_LIMB else G1_LIMB_BY_LIMB
     with pytest.raises(
         MotionError,
-        match=r"dance\.npz: frame \d+: body_pos_w has no body within .* say which with joint_names",
+        match=r"dance\.npz: frame \d+: body_pos_w .*joint_names",
     ):
         load_beyondmimic_npz(path, G1_29, joint_names=other)
 
@@ -816,26 +804,26 @@ def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"joint_acc": np.zeros(3)}, "has the unknown field 'joint_acc'"),
-        ({"body_quat_w": None}, "lacks field 'body_quat_w'"),
+        ({"joint_acc": np.zeros(3)}, r".*'joint_acc'"),
+        ({"body_quat_w": None}, r".*'body_quat_w'"),
         (
             {"joint_pos": np.zeros((11, 29))},
-            r"joint_pos must be \(12, 29\) torch.float64, got \(11, 29\)",
+            r"joint_pos.*\(11, 29\)",
         ),
         (
             {"body_quat_w": np.full((12, 30, 4), 0.6)},
-            "frame 0: body_quat_w must be a unit quaternion",
+            "frame 0: body_quat_w",
         ),
-        ({"fps": np.array("fifty")}, "fps must be one number, got 'fifty'"),
+        ({"fps": np.array("fifty")}, r"fps.*'fifty'"),
         (
             {
                 f"body_{field}_w": np.zeros((12, 0, 4 if field == "quat" else 3))
                 for field in BODY_STATES
             },
-            "body_pos_w must be of the base at least, got 12 frames of 0 bodies",
+            r"body_pos_w.*12 frames of 0 bodies",
         ),
-        ({"joint_vel": np.zeros(12)}, r"joint_vel must be \(12, 29\) torch.float64, got \(12,\)"),
-        ({"fps": np.array([0])}, "frame rate must be finite and positive"),
+        ({"joint_vel": np.zeros(12)}, r"joint_vel.*\(12,\)"),
+        ({"fps": np.array([0])}, "frame rate"),
     ],
 )
 def test_errors_in_an_archive_name_file_and_field(tmp_path: Path, change, message):
@@ -897,9 +885,7 @@ def test_amp_json_whose_legs_are_in_another_order_is_recognised_by_its_feet(tmp_
         frame[19:31] = [0.2, 0.13, -0.3, 0.2, -0.13, -0.3, -0.2, 0.13, -0.3, -0.2, -0.13, -0.3]
     path = tmp_path / "trot1.txt"
     path.write_text(json.dumps(content))
-    with pytest.raises(
-        MotionError, match=r"trot1\.txt: foot 0 .* leg 'FR' .* give their order as joint_names"
-    ):
+    with pytest.raises(MotionError, match=r"trot1\.txt: foot 0 .*'FR' .*joint_names"):
         load_amp_json(path, GO2)
     order = [
         f"{leg}_{joint}_joint"
@@ -959,29 +945,29 @@ def test_amp_json_of_19_columns_that_wraps_has_no_jump_in_its_velocities(tmp_pat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"Labels": []}, "has the unknown field 'Labels'"),
-        ({"LoopMode": "Bounce"}, "LoopMode must be 'Wrap' or 'Clamp', got 'Bounce'"),
-        ({"FrameDuration": 0.0}, "FrameDuration must be a positive number"),
+        ({"Labels": []}, r".*'Labels'"),
+        ({"LoopMode": "Bounce"}, r"LoopMode.*'Bounce'"),
+        ({"FrameDuration": 0.0}, "FrameDuration"),
         (
             {"EnableCycleOffsetPosition": False},
-            "EnableCycleOffsetPosition must be true in a file that wraps",
+            "EnableCycleOffsetPosition",
         ),
-        ({"Frames": [[0.0] * 20] * 3}, "frame 0 must be 19 or 61 columns wide, got 20"),
+        ({"Frames": [[0.0] * 20] * 3}, r"frame 0.*20"),
         (
             {"Frames": [*amp_content(19)["Frames"], [0.0] * 18]},
-            "frame 3 must be 19 columns wide, got 18",
+            r"frame 3.*18",
         ),
         (
             {"Frames": [[*amp_content(19)["Frames"][0][:7], math.nan, *[0.0] * 11]] * 2},
-            r"frame 0: column\[FR_hip_joint\] must be a finite",
+            r"frame 0: column\[FR_hip_joint\]",
         ),
-        ({"Frames": []}, "Frames must be a list of at least 2 frames"),
+        ({"Frames": []}, "Frames"),
         (
             {"Frames": [amp_frames(19)[0], [10**400] * 19]},
-            r"frame 1: column\[root x\] must be a finite number, got 100",
+            r"frame 1: column\[root x\].*100",
         ),
-        ({"FrameDuration": 10**400}, "FrameDuration must be a positive number and finite, got 100"),
-        ({"MotionWeight": 10**400}, "MotionWeight must be a positive number and finite, got 100"),
+        ({"FrameDuration": 10**400}, r"FrameDuration.*100"),
+        ({"MotionWeight": 10**400}, r"MotionWeight.*100"),
     ],
 )
 def test_errors_in_json_name_file_frame_and_field(tmp_path: Path, change, message):
@@ -1004,12 +990,12 @@ def test_our_own_files_keep_everything(tmp_path: Path):
         ), field
     save_motion(tmp_path / "two.npz", motion)
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
-    with pytest.raises(MotionError, match=r"one\.npz: robot must be 'g1', got 'go2'"):
+    with pytest.raises(MotionError, match=r"one\.npz: robot.*'g1'.*'go2'"):
         load_motion(tmp_path / "one.npz", G1)
-    with pytest.raises(ValueError, match=r"must end in .npz"):
+    with pytest.raises(ValueError, match=r"\.npz"):
         save_motion(tmp_path / "one.npy", motion)
     (tmp_path / "text.npz").write_text("no archive")
-    with pytest.raises(MotionError, match=r"text\.npz: not a NumPy archive"):
+    with pytest.raises(MotionError, match=r"text\.npz: "):
         load_motion(tmp_path / "text.npz", GO2)
 
 
@@ -1018,27 +1004,27 @@ def test_our_own_files_keep_everything(tmp_path: Path):
     [
         (
             {"frame_rate": np.array([50.0, 50.0])},
-            r"frame_rate must be one number, got float64 of shape \(2,\)",
+            r"frame_rate.*float64 of shape \(2,\)",
         ),
-        ({"frame_rate": np.array("fast")}, "frame_rate must be one number, got 'fast'"),
-        ({"weight": np.array("much")}, "weight must be one number, got 'much'"),
-        ({"loop": np.array([True, True])}, r"loop must be one bool, got bool of shape \(2,\)"),
-        ({"loop": np.array("False")}, "loop must be one bool, got 'False'"),
-        ({"loop": np.array(0)}, "loop must be one bool, got 0"),
-        ({"name": np.array(["a", "b"])}, r"name must be one text, got <U1 of shape \(2,\)"),
+        ({"frame_rate": np.array("fast")}, r"frame_rate.*'fast'"),
+        ({"weight": np.array("much")}, r"weight.*'much'"),
+        ({"loop": np.array([True, True])}, r"loop.*bool of shape \(2,\)"),
+        ({"loop": np.array("False")}, r"loop.*'False'"),
+        ({"loop": np.array(0)}, r"loop.*0"),
+        ({"name": np.array(["a", "b"])}, r"name.*<U1 of shape \(2,\)"),
         (
             {"joint_names": np.array("FR_hip_joint")},
-            "joint_names must be an array of texts, got 'FR_hip_joint'",
+            r"joint_names.*'FR_hip_joint'",
         ),
         (
             {"joint_names": np.array([*GO2.joint_names, "FR_hip_joint"])},
-            "joint_names must be unique, got 'FR_hip_joint' twice",
+            r"joint_names.*'FR_hip_joint' twice",
         ),
         (
             {"root_quat_w": np.zeros((12, 4), dtype=int)},
-            "frame 0: root_quat_w must be a unit quaternion",
+            "frame 0: root_quat_w",
         ),
-        ({"valid": np.ones(12)}, "valid must be an array of bools, got float64"),
+        ({"valid": np.ones(12)}, r"valid.*float64"),
     ],
 )
 def test_errors_in_our_own_files_name_file_and_field(tmp_path: Path, change, message):
@@ -1077,20 +1063,14 @@ def test_damaged_archives_are_refused_with_the_field(tmp_path: Path):
     sound = path.read_bytes()
     begin = sound.index(b"joint_pos.npy") + 60
     path.write_bytes(sound[:begin] + b"\xff" * 30 + sound[begin + 30 :])
-    with pytest.raises(
-        MotionError, match=r"damaged\.npz: not a NumPy archive .*: field 'joint_pos': "
-    ):
+    with pytest.raises(MotionError, match=r"damaged\.npz: .*'joint_pos'"):
         load_motion(path, GO2)
     np.save(tmp_path / "single.npy", np.zeros(3))
-    with pytest.raises(
-        MotionError, match=r"single\.npy: not a NumPy archive .* a single array without a name"
-    ):
+    with pytest.raises(MotionError, match=r"single\.npy: .*single array"):
         load_motion(tmp_path / "single.npy", GO2)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("loop", "no array")
-    with pytest.raises(
-        MotionError, match=r"damaged\.npz: not a NumPy archive .* field 'loop': it is no array"
-    ):
+    with pytest.raises(MotionError, match=r"damaged\.npz: .*'loop'"):
         load_motion(path, GO2)
     with pytest.raises(FileNotFoundError):
         load_motion(tmp_path / "nowhere.npz", GO2)
@@ -1133,20 +1113,18 @@ def test_a_motion_with_bad_numbers_names_frame_and_field():
     joints[7, 2], quat[4] = math.inf, torch.tensor([1.0, 0.1, 0.0, 0.0])
     with pytest.raises(
         MotionError,
-        match=r"motion 'walkabout': frame 7: joint_pos\[FR_calf_joint\] must be .* got inf",
+        match=r"'walkabout': frame 7: joint_pos\[FR_calf_joint\].*inf",
     ):
         replace(motion, joint_pos=joints)
-    with pytest.raises(MotionError, match=r"frame 4: root_quat_w must be a unit quaternion"):
+    with pytest.raises(MotionError, match=r"frame 4: root_quat_w.*unit"):
         replace(motion, root_quat_w=quat)
-    with pytest.raises(
-        MotionError, match=r"joint_vel must be \(12, 12\) torch.float32, got \(11, 12\)"
-    ):
+    with pytest.raises(MotionError, match=r"joint_vel.*\(12, 12\) torch.float32.*\(11, 12\)"):
         replace(motion, joint_vel=motion.joint_vel[1:])
-    with pytest.raises(MotionError, match="at least 2 frames, got 1"):
+    with pytest.raises(MotionError, match=r"2 frames.* 1"):
         motion_from_coordinates(
             GO2, "short", 50.0, *(x[:1] for x in (motion.root_pos_w, quat, motion.joint_pos))
         )
-    with pytest.raises(MotionError, match="frame rate must be finite and positive, got 0"):
+    with pytest.raises(MotionError, match=r"frame rate.* 0"):
         replace(motion, frame_rate=0.0)
 
 
@@ -1154,18 +1132,16 @@ def test_clips_that_do_not_go_together_are_refused_by_name():
     slow = wandering(name="slow", frame_rate=30.0)
     with pytest.raises(
         MotionError,
-        match=r"'slow': frame_rate must be 50 as that of motion 'walkabout'; use .*resample .* got 30",
+        match=r"'slow': frame_rate.*50.*'walkabout'.*resample.*30",
     ):
         MotionLibrary([wandering(), slow], GO2)
-    with pytest.raises(
-        MotionError, match="name must be unlike that of motion 'walkabout', got 'walkabout'"
-    ):
+    with pytest.raises(MotionError, match=r"name.*'walkabout'"):
         MotionLibrary([wandering(), wandering()], GO2)
-    with pytest.raises(MotionError, match="robot must be 'go2'"):
+    with pytest.raises(MotionError, match=r"robot.*'go2'"):
         MotionLibrary([wandering(G1)], GO2)
     with pytest.raises(MotionError, match="at least one motion"):
         MotionLibrary([], GO2)
-    with pytest.raises(ValueError, match="no clip 'jog'"):
+    with pytest.raises(ValueError, match="'jog'"):
         MotionLibrary([wandering()], GO2).clip_ids("jog")
 
 
@@ -1182,7 +1158,7 @@ def test_resampling_keeps_the_course_and_closes_loops():
     assert resample(loop, GO2, 50.0).num_frames == 51
     with pytest.raises(
         MotionError,
-        match=r"frame rate must be such that the loop of 1 s lasts a whole .* got 33.3 Hz",
+        match=r"frame rate.* 1 s .*33\.3 Hz",
     ):
         resample(loop, GO2, 33.3)
 
@@ -1456,9 +1432,7 @@ def test_gestures_start_and_end_where_the_plan_is():
         "waist_yaw_joint"
     ]
     assert np.allclose(always, 1.0, atol=1e-4)
-    with pytest.raises(
-        ValueError, match="robot 'g1' has no joint 'left_elbow_joint'; joints: left_hip"
-    ):
+    with pytest.raises(ValueError, match=r"'g1'.*'left_elbow_joint'.*left_hip"):
         Gesturing(Planted((Key(0.0, 0.78),), rest), G1, (swing,))
 
 
@@ -1488,7 +1462,7 @@ def test_inspection_finds_what_a_robot_cannot_do():
 def test_feet_out_of_reach_are_named():
     stance = default_stance(GO2)
     high = Clip("tiptoe", GO2, 0.1, Planted((Key(0.0, 0.6),), stance))
-    with pytest.raises(MotionError, match=r"robot 'go2': frame 0: '.._foot' does not reach"):
+    with pytest.raises(MotionError, match=r"'go2': frame 0: '.._foot'"):
         make_motion(high)
     with pytest.raises(ValueError, match="no whole number of frames"):
         make_motion(replace(high, duration=0.11))
@@ -1553,10 +1527,10 @@ def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
 
 
 def test_unknown_shipped_motions_are_named():
-    with pytest.raises(ValueError, match="no motion 'jog'; motions of robot 'go2': bound"):
+    with pytest.raises(ValueError, match=r"'jog'.*'go2': bound"):
         shipped_motions(GO2, "jog")
     with pytest.raises(
         ValueError,
-        match="no motions of robot 'g1' come with the package; there are some of g1_29, go2",
+        match=r"'g1'.*g1_29, go2",
     ):
         shipped_motions(G1)

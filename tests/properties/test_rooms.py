@@ -32,6 +32,7 @@ FORBIDDEN = {
     "rotation": ("gymnasium", "mujoco"),
     "robots": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
     "terrains": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
+    "terrains.cfg": ("gymnasium", "torch", "mujoco", "numpy"),
     "storage": ("gymnasium", "mujoco", "legged_envs.envs", *RL_LIBRARIES),
     "sim": ("gymnasium", "mujoco", "legged_envs.mdp", "legged_envs.managers", *RL_LIBRARIES),
     "motions": ("gymnasium", "mujoco", "legged_envs.mdp", *RL_LIBRARIES),
