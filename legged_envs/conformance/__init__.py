@@ -1,1 +1,4 @@
-"""What every engine must do, as tests: ``pytest --pyargs legged_envs.conformance --sim mine``; docs/engines.md."""
+"""Tests of what every engine must do. See docs/engines.md.
+
+Run them by ``pytest --pyargs legged_envs.conformance --sim mine``.
+"""

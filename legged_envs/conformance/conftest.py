@@ -11,14 +11,19 @@ from legged_envs.sim import SimCfg, Simulation, make_simulation
 
 @pytest.fixture
 def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
-    """``make(num_envs)`` Go2 on the engine that is tested, or ``make(num_envs, reference=True)`` on the CPU engine."""
-    made, tested = [], [request.config.getoption(option) for option in ("--sim", "--sim-device")]
+    """``make(num_envs)`` Go2 on the tested engine; ``reference=True`` makes them on the CPU
+    engine."""
+    tested_engine = request.config.getoption("--sim")
+    tested_device = request.config.getoption("--sim-device")
+    made: list[Simulation] = []
 
     def make(num_envs: int, reference: bool = False) -> Simulation:
-        engine, where = ("mujoco", "cpu") if reference else tested
-        made.append(make_simulation(engine, GO2, SimCfg(num_threads=1), num_envs, where))
-        begin(made[-1])
-        return made[-1]
+        engine = "mujoco" if reference else tested_engine
+        device = "cpu" if reference else tested_device
+        sim = make_simulation(engine, GO2, SimCfg(num_threads=1), num_envs, device)
+        made.append(sim)
+        begin(sim)
+        return sim
 
     yield make
     for sim in made:
@@ -26,11 +31,15 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
 
 
 def begin(sim: Simulation, env_ids: list[int] | None = None) -> None:
-    """Put robots to their start, as an environment does."""
-    ids = (
-        torch.arange(sim.num_envs, device=sim.device)
-        if env_ids is None
-        else torch.tensor(env_ids, device=sim.device)
-    )
+    """Put robots to their start, as an environment does.
+
+    Args:
+        sim: The simulation.
+        env_ids: Indices of the environments; None is all.
+    """
+    if env_ids is None:
+        env_ids = list(range(sim.num_envs))
+    ids = torch.tensor(env_ids, device=sim.device)
     sim.reset(ids)
+    # A reset alone leaves body, foot and contact quantities of the last step.
     sim.forward(ids)

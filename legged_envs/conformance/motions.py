@@ -1,4 +1,4 @@
-"""What the robots of the conformance tests do, and what is compared of it."""
+"""Motions of the robots in the conformance tests, and comparisons of what they do."""
 
 import math
 
@@ -9,44 +9,95 @@ from legged_envs.robots import RobotCfg
 from legged_envs.sim import Simulation
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, Quantities
 
-ROOT_TOLERANCE, SPEED_TOLERANCE, JOINT_TOLERANCE = 0.02, 0.1, 0.05
-"""How far an engine may be from the CPU engine after half a second: the base, m and m/s, joints, mean, rad."""
+ROOT_TOLERANCE = 0.02
+"""Distance of the base from that of the CPU engine after half a second, m."""
+SPEED_TOLERANCE = 0.1
+"""Difference of the velocity of the base from that of the CPU engine after half a second, m/s."""
+JOINT_TOLERANCE = 0.05
+"""Mean difference of the joints from those of the CPU engine after half a second, rad."""
+
+STEP_FREQUENCY = 2.5
+"""Steps of a pair of feet in a trot, Hz."""
+THIGH_LIFT = 0.25
+"""Turn of the thigh of a lifted foot, rad."""
+CALF_LIFT = -0.5
+"""Turn of the calf of a lifted foot, rad."""
 
 
 def trot(sim: Simulation, seconds: float) -> Simulation:
-    """Half a second of trot on the spot, and on, without feedback: diagonal feet lift in turn, 2.5 times a second."""
+    """Let all robots trot on the spot, without feedback.
+
+    Args:
+        sim: The simulation.
+        seconds: Duration, s. The trot begins anew in each call.
+
+    Returns:
+        The simulation.
+    """
     dt = sim.cfg.step_dt
-    for step in range(round(seconds / dt)):
-        sim.set_joint_targets(
-            trot_targets(sim.robot, step * dt).to(sim.device).expand(sim.num_envs, -1)
-        )
+    num_steps = round(seconds / dt)
+    for step in range(num_steps):
+        targets = trot_targets(sim.robot, step * dt).to(sim.device)
+        sim.set_joint_targets(targets.expand(sim.num_envs, -1))
         sim.step(sim.cfg.decimation)
     return sim
 
 
 def trot_targets(robot: RobotCfg, time: float) -> Tensor:
-    """rad. Shape: (num_joints,)."""
-    targets, wave = torch.tensor(robot.default_joint_pos), math.sin(2.0 * math.pi * 2.5 * time)
+    """Return joint targets of a trot, in which diagonal pairs of feet are lifted in turn.
+
+    Args:
+        robot: The robot.
+        time: Time since the trot began, s.
+
+    Returns:
+        Shape: (num_joints,), rad.
+    """
+    targets = torch.tensor(robot.default_joint_pos)
+    wave = math.sin(2.0 * math.pi * STEP_FREQUENCY * time)
     for pair, sign in zip(robot.diagonals, (1.0, -1.0), strict=True):
+        lift = max(0.0, sign * wave)
         for foot in pair:
             leg = foot.removesuffix("_foot")
-            for joint, turn in (("thigh", 0.25), ("calf", -0.5)):
-                targets[robot.joint_names.index(f"{leg}_{joint}_joint")] += turn * max(
-                    0.0, sign * wave
-                )
+            thigh = robot.joint_names.index(f"{leg}_thigh_joint")
+            calf = robot.joint_names.index(f"{leg}_calf_joint")
+            targets[thigh] += THIGH_LIFT * lift
+            targets[calf] += CALF_LIFT * lift
     return targets
 
 
+def push_all(sim: Simulation, velocity: tuple[float, float, float]) -> None:
+    """Add a velocity, m/s in the world, to the bases of all robots."""
+    ids = torch.arange(sim.num_envs, device=sim.device)
+    change = torch.tensor(velocity, device=sim.device)
+    sim.push(ids, change.expand(sim.num_envs, 3))
+
+
+def lift_all(sim: Simulation, height: float) -> None:
+    """Put all robots, without velocity, higher by ``height``, m."""
+    ids = torch.arange(sim.num_envs, device=sim.device)
+    offset = torch.tensor((0.0, 0.0, height), device=sim.device)
+    still = torch.zeros(sim.num_envs, 3, device=sim.device)
+    sim.write_root_state(ids, sim.root_pos_w + offset, sim.root_quat_w.clone(), still, still)
+    sim.forward(ids)
+
+
 def seen(sim: Simulation) -> dict[str, Tensor]:
-    """Every quantity, copied to the CPU."""
+    """Return every quantity of a simulation, copied to the CPU."""
     names = (*ROBOT_QUANTITIES, *Quantities.__annotations__)
     return {name: getattr(sim, name).cpu().clone() for name in names}
 
 
 def distance(sim: Simulation, other: Simulation) -> Tensor:
-    """How far apart two simulations are, in parts of what they may be. Shape: (num_envs,)."""
-    one, two = seen(sim), seen(other)
-    root = (one["root_pos_w"] - two["root_pos_w"]).norm(dim=1) / ROOT_TOLERANCE
-    speed = (one["root_lin_vel_w"] - two["root_lin_vel_w"]).norm(dim=1) / SPEED_TOLERANCE
-    joints = (one["joint_pos"] - two["joint_pos"]).abs().mean(1) / JOINT_TOLERANCE
-    return torch.stack((root, speed, joints)).amax(0)
+    """Return how far apart two simulations are, in parts of the tolerances.
+
+    Returns:
+        Largest of base, velocity and joints. Shape: (num_envs,).
+    """
+    one = seen(sim)
+    two = seen(other)
+    root = (one["root_pos_w"] - two["root_pos_w"]).norm(dim=1)
+    speed = (one["root_lin_vel_w"] - two["root_lin_vel_w"]).norm(dim=1)
+    joints = (one["joint_pos"] - two["joint_pos"]).abs().mean(1)
+    parts = (root / ROOT_TOLERANCE, speed / SPEED_TOLERANCE, joints / JOINT_TOLERANCE)
+    return torch.stack(parts).amax(0)

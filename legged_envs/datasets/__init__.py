@@ -1,1 +1,1 @@
-"""Files of recorded episodes."""
+"""Recorded episodes, and files of them."""

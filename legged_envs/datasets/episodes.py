@@ -6,46 +6,63 @@ from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, filterwarnings
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from legged_envs.system_checks import check_installed
 
-Episode = dict[str, Any]
-"""Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""
-STEPS = {
+Episode = dict[str, np.ndarray]
+"""Values of each step, (steps, …), or of the episode, (1, …), by name. ``/`` separates levels."""
+RecordedEpisode = tuple[Episode, bool | None]
+"""An episode, and whether it succeeded; None if that is not known."""
+
+MINARI_SERIES = {
     "actions": "actions",
     "rewards": "rewards",
     "terminations": "terminated",
     "truncations": "truncated",
 }
+"""Minari's names of the series of an episode, mapped to the names in an :data:`Episode`."""
 INFOS = ("cost", "costs")
-"""What Minari calls series of an episode → what they are called here; and those that are among its infos."""
+"""Series that are among Minari's ``infos``."""
 
 
 class PresentEpisodes:
-    """The steps of the present episodes of ``num_envs`` environments, of each the last ``longest`` ones, in one tensor
-    for each name."""
+    """The steps of the present episode of every environment, in one tensor for each name.
+
+    Args:
+        num_envs: Number of environments.
+        longest: Steps that are kept of an episode, the last ones.
+    """
 
     def __init__(self, num_envs: int, longest: int):
-        self._num_envs, self._longest, self._now = num_envs, longest, 0
+        self._num_envs = num_envs
+        self._longest = longest
+        self._now = 0
         self._first = torch.zeros(num_envs, dtype=torch.int64)
-        self._steps: dict[str, Tensor] = {}
-        self._once: dict[str, Tensor] = {}
+        self._of_steps: dict[str, Tensor] = {}  # rings: (longest, num_envs, …)
+        self._of_episodes: dict[str, Tensor] = {}  # (num_envs, …)
 
     def add(self, name: str, value: Tensor, env_ids: Tensor | None = None) -> None:
-        """Take in a tensor of the present step, (num_envs, …), or of the whole episodes of ``env_ids``, (n, …)."""
+        """Keep a tensor of the present step, or of whole episodes.
+
+        Args:
+            name: Name in the episode.
+            value: Shape: (num_envs, …) of the present step, (n, …) of episodes.
+            env_ids: Environments with these episodes, (n,); None for a tensor of the present step.
+        """
         if env_ids is not None:
-            self._once.setdefault(name, value.new_zeros(self._num_envs, *value.shape[1:]))[
-                env_ids
-            ] = value
+            if name not in self._of_episodes:
+                self._of_episodes[name] = value.new_zeros(self._num_envs, *value.shape[1:])
+            self._of_episodes[name][env_ids] = value
             return
-        if name not in self._steps:
-            self._steps[name] = value.new_zeros(self._longest, *value.shape)
-        self._steps[name][self._now % self._longest] = value
+        if name not in self._of_steps:
+            self._of_steps[name] = value.new_zeros(self._longest, *value.shape)
+        self._of_steps[name][self._now % self._longest] = value
 
     def end_step(self) -> None:
-        """End the present step: tensors that are added from now on are of the next one."""
+        """End the present step: tensors that are added from now on belong to the next one."""
         self._now += 1
 
     def begin(self, env_ids: Tensor) -> None:
@@ -53,56 +70,95 @@ class PresentEpisodes:
         self._first[env_ids.cpu()] = self._now
 
     def take(self, env_id: int) -> Episode:
-        """A copy of the episode of one environment, which is over: truncated if it has not terminated."""
-        steps = (
-            torch.arange(max(int(self._first[env_id]), self._now - self._longest), self._now)
-            % self._longest
-        )
-        episode = {
-            name: values[steps, env_id].cpu().numpy() for name, values in self._steps.items()
-        }
+        """Return a copy of the ended episode of one environment.
+
+        It is truncated if it has not terminated.
+
+        Args:
+            env_id: Index of the environment.
+        """
+        begin = max(int(self._first[env_id]), self._now - self._longest)
+        steps = torch.arange(begin, self._now) % self._longest
+        episode: Episode = {}
+        for name, values in self._of_steps.items():
+            episode[name] = values[steps, env_id].cpu().numpy()
+        # An episode that is over without having terminated was cut off.
         episode["truncated"][-1] |= not episode["terminated"][-1]
-        return episode | {
-            name: values[[env_id]].cpu().numpy() for name, values in self._once.items()
-        }
+        for name, values in self._of_episodes.items():
+            episode[name] = values[[env_id]].cpu().numpy()
+        return episode
 
 
 class HDF5DatasetFileHandler:
-    """Writes ``<folder>/<name>.hdf5`` as Isaac Lab and robomimic lay it out, ``data/demo_0/…``; FileExistsError if
-    there is one."""
+    """Writes ``<folder>/<name>.hdf5`` in the layout of Isaac Lab and robomimic, ``data/demo_0/…``.
+
+    Args:
+        folder: Folder of the file.
+        name: Name of the file, without its ending.
+        core: Environment without its wrappers.
+
+    Raises:
+        FileExistsError: From :meth:`write`, if there is a file of this name.
+    """
 
     module = "h5py"
+    """Library that writes the files."""
 
     def __init__(self, folder: str, name: str, core: Any):
-        self.path, self.name, self.core, self.written = Path(folder, f"{name}.hdf5"), name, core, 0
+        self.path = Path(folder, f"{name}.hdf5")
+        """The file."""
+        self.name = name
+        """Name of the data set."""
+        self.core = core
+        """Environment without its wrappers."""
+        self.written = 0
+        """Number of episodes in the file."""
         check_installed(self.module, extra="record")
         self.library: Any = import_module(self.module)
+        """The imported library."""
 
-    def write(self, episodes: list[tuple[Episode, bool | None]]) -> None:
-        """Append episodes, name → (steps, …) or (1, …), and whether each succeeded; None if that is not known."""
+    def write(self, episodes: list[RecordedEpisode]) -> None:
+        """Append episodes.
+
+        Args:
+            episodes: Each episode, and whether it succeeded; None if that is not known.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.library.File(self.path, "a" if self.written else "x") as file:
+        # "x" refuses a file that another run has written.
+        mode = "a" if self.written else "x"
+        env_name = getattr(self.core.spec, "id", "")
+        with self.library.File(self.path, mode) as file:
             data = file.require_group("data")
-            data.attrs["env_args"] = json.dumps(
-                {"env_name": getattr(self.core.spec, "id", ""), "type": 2}
-            )
+            data.attrs["env_args"] = json.dumps({"env_name": env_name, "type": 2})
             for episode, success in episodes:
-                demo, steps = data.create_group(f"demo_{self.written}"), len(episode["terminated"])
-                demo.attrs["num_samples"], demo.attrs["success"] = steps, bool(success)
-                data.attrs["total"] = int(data.attrs.get("total", 0)) + steps
+                num_steps = len(episode["terminated"])
+                demo = data.create_group(f"demo_{self.written}")
+                demo.attrs["num_samples"] = num_steps
+                demo.attrs["success"] = bool(success)
+                data.attrs["total"] = int(data.attrs.get("total", 0)) + num_steps
                 for name, values in episode.items():
                     demo.create_dataset(name, data=values, compression="gzip", compression_opts=1)
                 self.written += 1
 
 
 class MinariDatasetHandler(HDF5DatasetFileHandler):
-    """Makes the Minari dataset whose id is ``name``, such as ``"go2/walk-v0"``, where Minari keeps them. Observations
-    are those of ``obs``, or a dict of those of ``obs/policy`` and the like; ``infos`` have a row for each step.
-    ``about`` are further arguments of ``minari.create_dataset_from_buffers``, ``metadata`` are kept beside
-    ``cost_names`` and ``cost_limits``."""
+    """Makes a Minari dataset in Minari's own folder.
+
+    Observations are those of ``obs``, or a dict of those of ``obs/policy`` and so on. ``infos``
+    have a row for each step.
+
+    Args:
+        folder: Not read.
+        name: Id of the dataset, such as ``"go2/walk-v0"``.
+        core: Environment without its wrappers.
+        metadata: Metadata of the dataset, in addition to ``cost_names`` and ``cost_limits``.
+        about: Further arguments of ``minari.create_dataset_from_buffers``.
+    """
 
     module = "minari"
+    """Library that writes the datasets."""
     dataset: Any = None
+    """The dataset, once episodes were written."""
 
     def __init__(
         self,
@@ -113,47 +169,75 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
         **about: Any,
     ):
         super().__init__(folder, name, core)
-        space = getattr(core.single_observation_space, "spaces", {}).get(
-            "policy", core.single_observation_space
-        )
-        self.about = {"observation_space": space, "action_space": core.single_action_space, **about}
+        space = core.single_observation_space
+        groups = getattr(space, "spaces", {})
+        self.about = {
+            "observation_space": groups.get("policy", space),
+            "action_space": core.single_action_space,
+            **about,
+        }
+        """Arguments of ``minari.create_dataset_from_buffers``."""
         self.metadata = {
-            "cost_names": [*core.cost_names],
-            "cost_limits": [*core.cost_limits],
+            "cost_names": list(core.cost_names),
+            "cost_limits": list(core.cost_limits),
             **(metadata or {}),
         }
+        """Metadata of the dataset."""
 
-    def write(self, episodes: list[tuple[Episode, bool | None]]) -> None:
-        buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
-        for episode, success in episodes:
-            names = [name for name in episode if name.split("/")[0] == "obs"]
-            groups = {name[4:]: [*episode[name], *episode[f"final_{name}"]] for name in names}
-            infos = {name: episode[name] for name in INFOS if name in episode}
-            infos |= {} if success is None else {"success": [success] * len(episode["terminated"])}
-            steps = {ours: episode[own] for ours, own in STEPS.items()}
-            buffers.append(buffer(observations=groups.get("", groups), infos=infos, **steps))
+    def write(self, episodes: list[RecordedEpisode]) -> None:
+        """Append episodes.
+
+        Args:
+            episodes: Each episode, and whether it succeeded; None if that is not known.
+        """
+        buffers = [_episode_buffer(episode, success) for episode, success in episodes]
         if self.dataset is not None:
             self.dataset.update_dataset_from_buffer(buffers)
             return
         with catch_warnings():
-            filterwarnings(
-                "ignore", module="minari"
-            )  # it recommends to tell the author's address and the like
+            # Minari recommends to give the author's address and the like.
+            filterwarnings("ignore", module="minari")
             self.dataset = self.library.create_dataset_from_buffers(
                 self.name, buffers, **self.about
             )
         self.dataset.storage.update_metadata(self.metadata)
 
 
+def _episode_buffer(episode: Episode, success: bool | None) -> Any:
+    """Return an episode as Minari's ``EpisodeBuffer``."""
+    groups: dict[str, list[np.ndarray]] = {}
+    for name, values in episode.items():
+        if name.split("/")[0] == "obs":
+            # Minari wants the last observation too: one more than there are steps.
+            group = name.removeprefix("obs").removeprefix("/")
+            groups[group] = [*values, *episode[f"final_{name}"]]
+    infos: dict[str, Any] = {name: episode[name] for name in INFOS if name in episode}
+    if success is not None:
+        infos["success"] = [success] * len(episode["terminated"])
+    series = {}
+    for minari_name, name in MINARI_SERIES.items():
+        series[minari_name] = episode[name]
+    buffer_class = import_module("minari.data_collector").EpisodeBuffer
+    # A single observation is the group with an empty name.
+    return buffer_class(observations=groups.get("", groups), infos=infos, **series)
+
+
 def dataset_folder(name: str) -> Path:
-    """Where Minari keeps a dataset of this name; ValueError if it refuses the name."""
+    """Return the folder in which Minari keeps a dataset.
+
+    Args:
+        name: Id of the dataset.
+
+    Raises:
+        ValueError: If Minari refuses the name.
+    """
     check_installed("minari", "h5py", extra="record")
     try:
         import_module("minari.dataset.minari_dataset").parse_dataset_id(name)
-    except (ValueError, TypeError) as error:  # a TypeError without a version
-        what = "[NAMESPACE/]NAME-vN, of letters, digits, - and _, a NAMESPACE of at least two"
+    except (ValueError, TypeError) as error:  # a TypeError for a name without a version
         raise ValueError(
-            f"Minari refuses the name {name!r}; it must be {what}, such as go2/walk-v0"
+            f"Minari refuses the name {name!r}; it must be [NAMESPACE/]NAME-vN, of letters, "
+            "digits, - and _, a NAMESPACE of at least two, such as go2/walk-v0"
         ) from error
     folder: Path = import_module("minari.storage").get_dataset_path(name)
     return folder

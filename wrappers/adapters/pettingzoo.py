@@ -122,8 +122,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         """Return a picture, (480, 640, 3) uint8, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
-        picture: np.ndarray = self._env.render()[0]  # type: ignore[index, assignment]
-        return picture
+        pictures: Any = self._env.render()
+        return np.asarray(pictures[0])
 
     def close(self) -> None:
         """Close the environment; it cannot be reset or stepped afterwards."""
