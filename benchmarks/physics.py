@@ -43,7 +43,8 @@ from legged_envs.sim import SimCfg
 from legged_envs.sim.engines import ENGINES
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
-from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks.kind import kind_of
 
 CHUNK_STEPS = 10
 """Control steps that a variant goes on from a recorded state: too few to leave the walk."""
@@ -314,7 +315,7 @@ def main(
         whole_number(name, number)
     if markdown is not None:
         check_output("--markdown", markdown)
-    if is_mimic(make_task_cfg(task_id)):
+    if kind_of(make_task_cfg(task_id)).imitates_motions:
         raise ValueError(
             f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task"
         )

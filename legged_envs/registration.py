@@ -14,11 +14,12 @@ import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.checks import did_you_mean
-from legged_envs.tasks import TASKS, make_task_cfg
+from legged_envs.tasks import TASKS, TRAININGS, make_task_cfg
 
 if TYPE_CHECKING:
     from legged_envs.envs import LeggedVectorEnv
     from legged_envs.envs.cfg import TaskCfg
+    from legged_envs.tasks.training_defaults import TrainingDefaults
 
 ENTRY_POINTS = "legged_envs.tasks"
 _SINGLE_ARGUMENTS = (
@@ -33,11 +34,16 @@ _SINGLE_ARGUMENTS = (
 _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
-def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
+def register(
+    task_id: str,
+    *task: "str | Callable[[], Any]",
+    training: "str | Callable[[], TrainingDefaults] | None" = None,
+) -> None:
     """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line: ``register(id, cfg)`` or,
     with a class of :mod:`legged_envs.compat`, ``register(id, cls, cfg)``. ``cfg`` is a function or class that makes
     a fresh configuration; both may be names, ``module:function``, imported when the task is made. Registered again, an
-    id has the new configuration. ValueError if the id is that of another package's environment, TypeError if ``task``
+    id has the new configuration. ``training`` makes the training defaults of the task, by default those of its kind,
+    see :mod:`legged_envs.tasks.training_defaults`. ValueError if the id is that of another package's environment, TypeError if ``task``
     is not of these, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
     for given, kind in zip(
         task, ("a class of legged_envs.compat", "cfg")[-len(task) :], strict=False
@@ -55,6 +61,8 @@ def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
         raise TypeError(
             f"the class must be of legged_envs.compat, such as DirectRLEnv, got {task[0]!r}"
         )
+    if training is not None:
+        _check_training(training)
     cfg = task[0] if len(task) == 1 else partial(_translated, *task)
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
@@ -64,6 +72,20 @@ def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
             f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}"
         )
     TASKS[task_id] = cfg
+    if training is not None:
+        TRAININGS[task_id] = training
+    else:
+        # A task that is registered again is not trained as the task was that had the id before.
+        TRAININGS.pop(task_id, None)
+
+
+def _check_training(training: object) -> None:
+    is_name = isinstance(training, str) and training.count(":") == 1
+    if not is_name and not callable(training):
+        raise TypeError(
+            "training must be a function that makes TrainingDefaults, or its name as "
+            f"'module:function', got {training!r}"
+        )
 
 
 def _translated(workflow: Any, cfg: "str | Callable[[], Any]") -> "TaskCfg":
@@ -75,7 +97,7 @@ def register_tasks() -> None:
     """Register the tasks of this package, and those of installed ones, their entry points of the group
     ``legged_envs.tasks``, id = "module:function"; one that cannot be registered is a warning."""
     for task_id, cfg in TASKS.items():
-        register(task_id, cfg)
+        register(task_id, cfg, training=TRAININGS.get(task_id))
     # Few have such a package, and to import importlib.metadata takes a fifth of the time of importing this one.
     if not any(map(_has_tasks, sys.path)):
         return

@@ -25,7 +25,7 @@ from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.header import HEADLINE_COLUMNS, headline, read_evaluation, record_evaluation
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
-from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
+from legged_envs.tasks import TASKS, make_task_cfg, plain_id
 from legged_envs.training.options import TrainCfg, default_config
 
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -174,7 +174,9 @@ def play(
     for name, speed in zip(("--vx", "--vy", "--wz"), command or (), strict=False):
         checks.check_number(name, speed)
 
-    if command and is_mimic(make_task_cfg(task_id)):
+    from legged_envs.tasks.kind import kind_of
+
+    if command and kind_of(make_task_cfg(task_id)).imitates_motions:
         raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
     from legged_envs.policy.policy import policy_and_task
     from legged_envs.viewing import watch

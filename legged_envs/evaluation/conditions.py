@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.tasks import follows_velocity
+from legged_envs.tasks.kind import kind_of
 
 PolicyFunction = Callable[..., torch.Tensor]
 """Observations of some groups, one argument each → actions."""
@@ -73,7 +73,7 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
     changes: dict[str, Any] = {"events": events}
-    if follows_velocity(cfg):
+    if kind_of(cfg).has_velocity_command:
         for name, span in command_ranges(cfg).items():
             changes[f"commands.velocity.{name}"] = span
         changes["commands.velocity.standing_fraction"] = 0.0

@@ -27,7 +27,7 @@ from legged_envs.policy.policy import POLICY_FILE, Policy, policy_and_task, poli
 from legged_envs.robots import RobotCfg
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines import find_device, find_engine, known_engines
-from legged_envs.tasks import follows_velocity, is_mimic
+from legged_envs.tasks.kind import kind_of
 
 PLAIN = "plain mj_step"
 LARGEST_TILT, LOWEST = 1.0, 0.5
@@ -60,7 +60,7 @@ def crosscheck(
     """What robots did on each engine, and in the plain loop if it can run the policy, from the same states under the
     same commands, without noise, delays and randomisation: arrays (steps, robots, …), ``command`` (robots, 3); and a
     remark. ValueError unless the robots of the task ``cfg`` follow velocities, in terms; or an engine lacks things."""
-    if is_mimic(cfg) or not follows_velocity(cfg) or cfg.workflow is not None:
+    if not kind_of(cfg).follows_velocity or cfg.workflow is not None:
         raise ValueError(
             f"crosscheck is for velocity commands and tasks of terms, got {options.task_id!r}"
         )

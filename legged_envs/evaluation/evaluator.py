@@ -18,7 +18,7 @@ from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.evaluation.metrics.terrain import TerrainMetrics
 from legged_envs.evaluation.metrics.velocity import VelocityMetrics
 from legged_envs.runs.progress import Show, show_nothing
-from legged_envs.tasks import follows_velocity, is_mimic
+from legged_envs.tasks.kind import kind_of
 
 EVALUATION_SEED = 90_001
 """Seed of an evaluation, far from the small ones that trainings take."""
@@ -26,13 +26,14 @@ EVALUATION_SEED = 90_001
 
 def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
     """Return the class that measures policies on a task."""
-    if is_mimic(cfg):
+    kind = kind_of(cfg)
+    if kind.imitates_motions:
         return MimicMetrics
-    if not follows_velocity(cfg):
+    if not kind.follows_velocity:
         return TaskMetrics
-    if cfg.scene.terrain is None:
-        return VelocityMetrics
-    return TerrainMetrics
+    if kind.has_terrain:
+        return TerrainMetrics
+    return VelocityMetrics
 
 
 class Evaluator:

@@ -27,7 +27,8 @@ from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
 from legged_envs.tables import shorten
-from legged_envs.tasks import is_mimic, plain_id
+from legged_envs.tasks import plain_id
+from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import motion_cfg
 
 LONGEST = 1000
@@ -50,7 +51,7 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
     ``cost_names`` and ``cost_limits``. An interruption leaves the episodes that were over."""
     cfg.check()
     policy, task, changes = policy_and_task(cfg.task_id, cfg.policy, cfg.changes)
-    if is_mimic(task):
+    if kind_of(task).imitates_motions:
         name, motion = motion_cfg(task)
         changes[f"commands.{name}.clips"] = motion.clips
     own = {

@@ -16,7 +16,8 @@ from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.metadata import Contract, Inputs, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
 from legged_envs.tables import TableRepr, shorten
-from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
+from legged_envs.tasks import TASKS, make_task_cfg, plain_id
+from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
@@ -112,12 +113,12 @@ class Policy(TableRepr):
                 f"{task_id!r} has {cfg.robot.name}"
             )
         imitates = "reference" in self.contract
-        if imitates and not is_mimic(cfg):
+        if imitates and not kind_of(cfg).imitates_motions:
             raise ValueError(
                 f"the policy is one of {self.task_id!r}, which imitates motions, "
                 f"and {task_id!r} follows velocity commands"
             )
-        if is_mimic(cfg) and not imitates:
+        if kind_of(cfg).imitates_motions and not imitates:
             raise ValueError(
                 f"the policy is one of {self.task_id!r}, which follows velocity commands, "
                 f"and {task_id!r} imitates motions"
@@ -392,7 +393,7 @@ def policy_and_task(
     """
     cfg = make_task_cfg(task_id)
     task_id = plain_id(task_id)
-    if (clips or motions) and not is_mimic(cfg):
+    if (clips or motions) and not kind_of(cfg).imitates_motions:
         raise ValueError(
             f"{task_id!r} follows velocity commands: it has no --clips and no --motions"
         )
@@ -400,7 +401,7 @@ def policy_and_task(
     policy.check_task(task_id, cfg)
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)
-    if is_mimic(cfg):
+    if kind_of(cfg).imitates_motions:
         cfg = _with_clips(cfg, clips or policy.clips, motions)
     return policy, cfg, changed
 

@@ -1,27 +1,30 @@
-"""Tasks: which robot, terms and weights make which registered id."""
+"""Tasks: which robot, terms and weights make which registered id, and how each task is trained by default."""
 
 from collections.abc import Callable
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from legged_envs.checks import check_known
 from legged_envs.system_checks import import_named
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
+    from legged_envs.tasks.training_defaults import TrainingDefaults
+
+T = TypeVar("T")
 
 TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
-    "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
+    "Legged/G1-Flat-v0": "legged_envs.tasks.biped:g1_flat",
     "Legged/Go1-Flat-v0": "legged_envs.tasks.velocity:go1_flat",
     "Legged/A1-Flat-v0": "legged_envs.tasks.velocity:a1_flat",
     "Legged/AnymalC-Flat-v0": "legged_envs.tasks.velocity:anymal_c_flat",
-    "Legged/H1-Flat-v0": "legged_envs.tasks.velocity:h1_flat",
-    "Legged/K1-Flat-v0": "legged_envs.tasks.velocity:k1_flat",
-    "Legged/T1-Flat-v0": "legged_envs.tasks.velocity:t1_flat",
-    "Legged/Tron1-PF-Flat-v0": "legged_envs.tasks.velocity:tron1_pf_flat",
-    "Legged/Tron1-SF-Flat-v0": "legged_envs.tasks.velocity:tron1_sf_flat",
-    "Legged/Tron1-WF-Flat-v0": "legged_envs.tasks.velocity:tron1_wf_flat",
+    "Legged/H1-Flat-v0": "legged_envs.tasks.biped:h1_flat",
+    "Legged/K1-Flat-v0": "legged_envs.tasks.biped:k1_flat",
+    "Legged/T1-Flat-v0": "legged_envs.tasks.biped:t1_flat",
+    "Legged/Tron1-PF-Flat-v0": "legged_envs.tasks.biped:tron1_pf_flat",
+    "Legged/Tron1-SF-Flat-v0": "legged_envs.tasks.biped:tron1_sf_flat",
+    "Legged/Tron1-WF-Flat-v0": "legged_envs.tasks.biped:tron1_wf_flat",
     "Legged/Go2-Rough-v0": "legged_envs.tasks.rough:go2_rough",
     "Legged/Go2-Blind-v0": "legged_envs.tasks.rough:go2_blind",
     "Legged/Go1-Rough-v0": "legged_envs.tasks.rough:go1_rough",
@@ -38,10 +41,47 @@ TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
 }
 """Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
 
+TRAININGS: "dict[str, str | Callable[[], TrainingDefaults]]" = {
+    "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat_training",
+    "Legged/G1-Flat-v0": "legged_envs.tasks.biped:g1_flat_training",
+    "Legged/Go1-Flat-v0": "legged_envs.tasks.velocity:go1_flat_training",
+    "Legged/A1-Flat-v0": "legged_envs.tasks.velocity:a1_flat_training",
+    "Legged/AnymalC-Flat-v0": "legged_envs.tasks.velocity:anymal_c_flat_training",
+    "Legged/H1-Flat-v0": "legged_envs.tasks.biped:h1_flat_training",
+    "Legged/K1-Flat-v0": "legged_envs.tasks.biped:k1_flat_training",
+    "Legged/T1-Flat-v0": "legged_envs.tasks.biped:t1_flat_training",
+    "Legged/Tron1-PF-Flat-v0": "legged_envs.tasks.biped:tron1_pf_flat_training",
+    "Legged/Tron1-SF-Flat-v0": "legged_envs.tasks.biped:tron1_sf_flat_training",
+    "Legged/Tron1-WF-Flat-v0": "legged_envs.tasks.biped:tron1_wf_flat_training",
+    "Legged/Go2-Rough-v0": "legged_envs.tasks.training_defaults:quadruped_rough_training",
+    "Legged/Go2-Blind-v0": "legged_envs.tasks.training_defaults:quadruped_rough_training",
+    "Legged/Go1-Rough-v0": "legged_envs.tasks.training_defaults:quadruped_rough_training",
+    "Legged/A1-Rough-v0": "legged_envs.tasks.training_defaults:quadruped_rough_training",
+    "Legged/AnymalC-Rough-v0": "legged_envs.tasks.training_defaults:quadruped_rough_training",
+    "Legged/G1-Rough-v0": "legged_envs.tasks.training_defaults:biped_rough_training",
+    "Legged/K1-Rough-v0": "legged_envs.tasks.training_defaults:biped_rough_training",
+    "Legged/Tron1-PF-Rough-v0": "legged_envs.tasks.training_defaults:biped_rough_training",
+    "Legged/Go2-Nav-v0": "legged_envs.tasks.rough:go2_nav_training",
+    "Legged/Go2-Pair-v0": "legged_envs.tasks.training_defaults:quadruped_flat_training",
+    "Legged/Go2-Mimic-v0": "legged_envs.tasks.training_defaults:mimic_training",
+    "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic_training",
+    "Legged/Go2-Legs-v0": "legged_envs.tasks.training_defaults:quadruped_flat_training",
+}
+"""Registered id → the function that makes the training defaults of the task, or its name as ``module:function``.
+
+A task that is not here is trained with the defaults of its kind.
+"""
+
 
 def plain_id(task_id: str) -> str:
-    """The registered id of a task: ``task_id``, or what stands behind the colon of ``module:Id``, whose module is then
-    imported to register it, as in Gymnasium. ValueError if no task has that id."""
+    """Return the registered id of a task, and import the module that registers it if one is named, as in Gymnasium.
+
+    Args:
+        task_id: A registered id, or ``module:Id`` of another package's task.
+
+    Raises:
+        ValueError: If no task has that id.
+    """
     module, _, name = task_id.rpartition(":")
     if ":" in task_id:
         import_named(module, task_id)
@@ -50,25 +90,34 @@ def plain_id(task_id: str) -> str:
 
 
 def make_task_cfg(task_id: str) -> "TaskCfg":
-    """A fresh configuration of a registered task, to change and pass as ``cfg=``; ValueError if no task has that id."""
+    """Make a fresh configuration of a registered task, to change and to pass as ``cfg=``.
+
+    Raises:
+        ValueError: If no task has that id.
+    """
     factory = TASKS[plain_id(task_id)]
-    return (resolve_name(factory) if isinstance(factory, str) else factory)()
+    return _resolved(factory)()
 
 
-def follows_velocity(cfg: "TaskCfg") -> bool:
-    """Whether a task has a velocity command to follow."""
-    from legged_envs.mdp.commands import VelocityCommandCfg
+def make_training_defaults(task_id: str) -> "TrainingDefaults":
+    """Make the training defaults of a registered task: those that it was registered with, or those of its kind.
 
-    return isinstance(cfg.commands.get("velocity"), VelocityCommandCfg)
+    Raises:
+        ValueError: If no task has that id.
+    """
+    factory = TRAININGS.get(plain_id(task_id))
+    if factory is not None:
+        return _resolved(factory)()
+    # These import PyTorch, which Gymnasium's registration does not need.
+    from legged_envs.tasks.kind import kind_of
+    from legged_envs.tasks.training_defaults import training_defaults_of
+
+    return training_defaults_of(kind_of(make_task_cfg(task_id)))
 
 
-def balances(cfg: "TaskCfg") -> bool:
-    """Whether the robot of a task falls unless it balances: it has two feet, or two wheels."""
-    return len(cfg.robot.foot_names) == 2
-
-
-def is_mimic(cfg: "TaskCfg") -> bool:
-    """Whether a task imitates motions: one of its commands is a motion."""
-    from legged_envs.mdp.motion_command import MotionCommandCfg
-
-    return any(isinstance(command, MotionCommandCfg) for command in cfg.commands.values())
+def _resolved(factory: str | Callable[[], T]) -> Callable[[], T]:
+    """Return the function itself, which may be given by its name."""
+    if isinstance(factory, str):
+        function: Callable[[], T] = resolve_name(factory)
+        return function
+    return factory

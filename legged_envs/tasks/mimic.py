@@ -1,4 +1,7 @@
-"""Imitation on flat ground: LeggedGym-Ex's ``g1_mimic`` is where it starts from; terminations are BeyondMimic's."""
+"""Imitation of motions on flat ground.
+
+The tasks start from LeggedGym-Ex's ``g1_mimic``. Their terminations are BeyondMimic's.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +21,7 @@ from legged_envs.motions import MotionFiles, shipped_motions
 from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
+from legged_envs.tasks.training_defaults import TrainingDefaults, mimic_training
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
@@ -26,9 +30,25 @@ ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
 """Privileged observation groups, of critics and teachers: observation, reference window, mask."""
 
+G1_KEY_BODIES = (
+    "left_foot",
+    "left_knee_link",
+    "left_elbow_link",
+    "left_wrist_yaw_link",
+    "right_foot",
+    "right_knee_link",
+    "right_elbow_link",
+    "right_wrist_yaw_link",
+)
+"""Bodies at the ends of the G1's limbs, whose positions are compared with the reference's."""
+
 
 def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
-    """Name and configuration of the motion command of a mimic task; ValueError if it has none."""
+    """Return the name and the configuration of the motion command of a mimic task.
+
+    Raises:
+        ValueError: If the task has no motion command.
+    """
     for name, command in cfg.commands.items():
         if isinstance(command, MotionCommandCfg):
             return name, command
@@ -36,16 +56,24 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 
 
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
+    """Check names of clips against those of a mimic task.
+
+    Args:
+        cfg: The task.
+        clips: Names to check. Empty: all clips of the task.
+
+    Returns:
+        The names.
+
+    Raises:
+        ValueError: If the task does not have one of the clips.
+    """
     _, command = motion_cfg(cfg)
-    shipped = (
-        command.motions is shipped_motions and not command.clips
-    )  # their names are known without loading them
-    known = (
-        list(shipped_files(cfg.robot))
-        if shipped
-        else [motion.name for motion in command.load(cfg.robot)]
-    )
+    if command.motions is shipped_motions and not command.clips:
+        # The names of the motions that ship are known without loading them.
+        known = list(shipped_files(cfg.robot))
+    else:
+        known = [motion.name for motion in command.load(cfg.robot)]
     check_known("there is no clip", clips, known, "clips")
     return tuple(clips or known)
 
@@ -53,54 +81,37 @@ def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
 def imitating(
     cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()
 ) -> TaskCfg:
-    """A copy of a mimic task that imitates ``clips``, empty for all, of the files ``motions`` or else of its own."""
+    """Return a copy of a mimic task that imitates other motions.
+
+    Args:
+        cfg: The task.
+        clips: Names of the clips to imitate. Empty: all.
+        motions: Files of motions. Empty: the task's own motions.
+    """
     name, _ = motion_cfg(cfg)
-    changes = {"clips": tuple(clips), "motions": motions and MotionFiles(tuple(motions))}
-    return override(
-        cfg, {f"commands.{name}.{field}": value for field, value in changes.items() if value}
-    )
+    changes: dict[str, Any] = {}
+    if clips:
+        changes[f"commands.{name}.clips"] = tuple(clips)
+    if motions:
+        changes[f"commands.{name}.motions"] = MotionFiles(tuple(motions))
+    return override(cfg, changes)
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
-    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards. The reference's
-    velocity stands in for the command, and the reference itself has observation groups of its own. Contacts are as
-    soft as MuJoCo's by default, as the policy that ships knows them."""
+    """Make a mimic task for a robot.
+
+    Sensors, randomisation and costs are those of the velocity task. The reference's velocity stands in for the
+    command, and the reference itself has separate observation groups.
+    """
     cfg = velocity_task(robot)
+    # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.
     cfg.sim = SimCfg(solref=(0.02, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0))
-    cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
-    groups = cfg.observations
-    for group in groups.values():
-        group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
-    groups["critic"].terms["key_error"] = ObservationTermCfg(
-        observations.reference_key_error, scale=5.0
-    )
-    for prefix, window in (
-        ("", observations.reference_window),
-        ("critic_", observations.reference_window_and_root),
-    ):
-        available = ObservationTermCfg(observations.reference_available)
-        groups[f"{prefix}reference"] = ObservationGroupCfg({"window": ObservationTermCfg(window)})
-        groups[f"{prefix}reference_mask"] = ObservationGroupCfg({"available": available})
-    cfg.rewards = {
-        "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
-        "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
-        "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
-        "reference_root_vel": RewardTermCfg(
-            rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}
-        ),
-        "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
-        "tracking_lin_vel": _free(rewards.tracking_lin_vel, 2.5, sigma=0.25),
-        "tracking_ang_vel": _free(rewards.tracking_ang_vel, 2.25, sigma=0.25),
-        "base_height": _free(rewards.base_height, -10.0, target=robot.base_height),
-        "orientation": _free(rewards.orientation, -2.0),
-        "posture": _free(rewards.dof_close_to_default, -0.2),
-        "torques": RewardTermCfg(rewards.torques, -5e-5),
-        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
-        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
-        "collision": RewardTermCfg(rewards.collision, -0.5),
-        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
-        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    cfg.commands = {
+        "velocity": VelocityCommandCfg(standing_fraction=0.15),
+        "motion": motion,
     }
+    _add_reference_observations(cfg)
+    cfg.rewards = _rewards(robot)
     cfg.only_positive_rewards = False
     cfg.terminations["reference_lost"] = TerminationTermCfg(terminations.reference_lost)
     noise = {"joint_pos": 0.1, "velocity": 0.2}
@@ -109,31 +120,71 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     return cfg
 
 
-def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:
+def _add_reference_observations(cfg: TaskCfg) -> None:
+    groups = cfg.observations
+    for group in groups.values():
+        group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
+    groups["critic"].terms["key_error"] = ObservationTermCfg(
+        observations.reference_key_error, scale=5.0
+    )
+    groups["reference"] = _group("window", observations.reference_window)
+    groups["reference_mask"] = _group("available", observations.reference_available)
+    groups["critic_reference"] = _group("window", observations.reference_window_and_root)
+    groups["critic_reference_mask"] = _group("available", observations.reference_available)
+
+
+def _group(name: str, term: Callable[..., torch.Tensor]) -> ObservationGroupCfg:
+    return ObservationGroupCfg({name: ObservationTermCfg(term)})
+
+
+def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
+    return {
+        "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
+        "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
+        "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
+        "reference_root_vel": RewardTermCfg(
+            rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}
+        ),
+        "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
+        "tracking_lin_vel": _without_reference(rewards.tracking_lin_vel, 2.5, sigma=0.25),
+        "tracking_ang_vel": _without_reference(rewards.tracking_ang_vel, 2.25, sigma=0.25),
+        "base_height": _without_reference(rewards.base_height, -10.0, target=robot.base_height),
+        "orientation": _without_reference(rewards.orientation, -2.0),
+        "posture": _without_reference(rewards.dof_close_to_default, -0.2),
+        "torques": RewardTermCfg(rewards.torques, -5e-5),
+        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
+        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
+        "collision": RewardTermCfg(rewards.collision, -0.5),
+        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    }
+
+
+def _without_reference(
+    term: Callable[..., torch.Tensor], weight: float, **params: Any
+) -> RewardTermCfg:
+    """Make a reward that counts only in episodes without a motion, which follow the velocity command."""
     return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
 
 
 def go2_mimic() -> TaskCfg:
-    """Go2 imitates the motions that come with the package; in three of ten episodes it follows velocity commands."""
+    """Make the task of a Go2 that imitates the motions of this package.
+
+    In three of ten episodes it has no motion and follows velocity commands.
+    """
     cfg = mimic_task(GO2, MotionCommandCfg())
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.6, around="motion")
     cfg.terminations["reference_lost"].params = {"height": 0.15, "tilt": 0.6, "key_body": 0.2}
     walk = go2_flat().rewards
     for name in ("trot", "feet_air_time"):
-        cfg.rewards[name] = _free(walk[name].func, walk[name].weight, **walk[name].params)
+        term = walk[name]
+        cfg.rewards[name] = _without_reference(term.func, term.weight, **term.params)
     cfg.rewards["base_height"].params["target"] = 0.30
     return cfg
 
 
-G1_KEY_BODIES = tuple(
-    f"{side}_{part}"
-    for side in ("left", "right")
-    for part in ("foot", "knee_link", "elbow_link", "wrist_yaw_link")
-)
-
-
 def g1_mimic() -> TaskCfg:
-    """G1 (29 joints) imitates the motions that come with the package."""
+    """Make the task of a G1 (29 joints) that imitates the motions of this package."""
     cfg = mimic_task(G1_29, MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES)))
     cfg.commands["velocity"] = VelocityCommandCfg(
         lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8)
@@ -146,3 +197,8 @@ def g1_mimic() -> TaskCfg:
     cfg.rewards["dof_acc"].weight = -2.5e-8
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 1.0)
     return cfg
+
+
+def g1_mimic_training() -> TrainingDefaults:
+    """Return the training of the G1's imitation, with the updates of the policy that ships."""
+    return mimic_training(iterations=700)

@@ -1,9 +1,7 @@
-"""Velocity tracking over rough ground, with and without sight of it."""
+"""Velocity tracking and navigation over rough ground, with and without sight of it."""
 
 import copy
 import math
-from functools import partial
-from typing import Any
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
@@ -14,19 +12,43 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.goal_command import GoalCommandCfg
 from legged_envs.robots import A1, ANYMAL_C, G1, GO1, GO2, K1, TRON1_PF, RobotCfg
 from legged_envs.sim import SceneCfg
-from legged_envs.tasks.velocity import biped, quadruped_flat, reach
+from legged_envs.tasks.biped import biped
+from legged_envs.tasks.training_defaults import TrainingDefaults, quadruped_rough_training
+from legged_envs.tasks.velocity import quadruped_flat, reach
 from legged_envs.terrains.cfg import MIXTURE, KindCfg, TerrainCfg
+
+NAVIGATION_REWARDS = (
+    "lin_vel_z",
+    "action_rate",
+    "action_smoothness",
+    "collision",
+    "dof_acc",
+    "dof_pos_limits",
+    "torques",
+)
+"""Rewards of a velocity task that a robot on its way to a goal keeps: those of how it moves, not of where."""
 
 
 def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
-    """A velocity task on rough ground, whose robot ``sees`` heights around it; its critic does in any case."""
+    """Put a velocity task on rough ground.
+
+    Args:
+        cfg: The task on flat ground, which is changed.
+        terrain: The ground.
+        sees: True if the policy sees the heights around the robot. The critic always does.
+
+    Returns:
+        ``cfg`` itself.
+    """
     cfg.scene = SceneCfg(terrain=terrain)
     velocity = cfg.commands["velocity"]
     assert isinstance(velocity, VelocityCommandCfg)
-    velocity.heading, velocity.standing_fraction = True, 0.02
+    velocity.heading = True
+    velocity.standing_fraction = 0.02
     scan = ObservationTermCfg(observations.height_scan, noise=0.05, scale=2.0, mirror="scan")
     for name, group in cfg.observations.items():
         if sees or name == "critic":
+            # A copy, so that a change to a term of one group leaves the other group as it is.
             group.terms["height_scan"] = copy.deepcopy(scan)
     cfg.events["root"].params["position"] = 1.0
     cfg.terminations["left_terrain"] = TerminationTermCfg(terminations.left_terrain, time_out=True)
@@ -36,68 +58,108 @@ def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
 
 
 def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
-    """A quadruped walks over slopes, rubble and stairs. Its knees bend as far as their torque allows: with the range of
-    the flat task they cannot lift a foot over a step."""
+    """Make the task of a quadruped that walks over slopes, rubble and stairs.
+
+    Args:
+        robot: The quadruped.
+        sees: True if the policy sees the heights around the robot.
+    """
     terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
     cfg = on_terrain(quadruped_flat(robot), terrain, sees)
-    cfg.actions["joint_position"] = JointPositionCfg(
-        tuple(round(angle, 1) for angle in reach(robot))
-    )
-    weights = {"base_height": -2.0, "lin_vel_z": -0.25, "orientation": -0.3, "foot_clearance": -3.0}
+    # Knees bend as far as their torque allows: with the range of the flat task they cannot lift a foot over a step.
+    scale = tuple(round(angle, 1) for angle in reach(robot))
+    cfg.actions["joint_position"] = JointPositionCfg(scale)
+    weights = {
+        "base_height": -2.0,
+        "lin_vel_z": -0.25,
+        "orientation": -0.3,
+        "foot_clearance": -3.0,
+    }
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight
     cfg.rewards["foot_clearance"].params["target"] = 0.1
     return cfg
 
 
-go2_rough, go1_rough, a1_rough, anymal_c_rough = (
-    partial(quadruped_rough, robot) for robot in (GO2, GO1, A1, ANYMAL_C)
-)
-go2_blind = partial(quadruped_rough, GO2, sees=False)
+def go2_rough() -> TaskCfg:
+    """Make the task of the Unitree Go2 on rough ground, which it sees."""
+    return quadruped_rough(GO2)
+
+
+def go2_blind() -> TaskCfg:
+    """Make the task of the Unitree Go2 on rough ground, which it does not see."""
+    return quadruped_rough(GO2, sees=False)
+
+
+def go1_rough() -> TaskCfg:
+    """Make the task of the Unitree Go1 on rough ground, which it sees."""
+    return quadruped_rough(GO1)
+
+
+def a1_rough() -> TaskCfg:
+    """Make the task of the Unitree A1 on rough ground, which it sees."""
+    return quadruped_rough(A1)
+
+
+def anymal_c_rough() -> TaskCfg:
+    """Make the task of the ANYmal C on rough ground, which it sees."""
+    return quadruped_rough(ANYMAL_C)
 
 
 def biped_rough(robot: RobotCfg) -> TaskCfg:
-    """A biped walks over gentler ground, which it sees; steps and spikes go with its height, those of the G1 are 12 cm
-    and 6 cm high at the highest level."""
+    """Make the task of a biped that walks over gentler ground, which it sees.
+
+    Steps and spikes go with the robot's height. At the highest level those of the G1 are 12 cm and 6 cm high.
+    """
     size = robot.base_height / G1.base_height
-    low: dict[str, Any] = {"height": (round(0.02 * size, 3), round(0.12 * size, 3))}
-    spikes: dict[str, Any] = {"spread": (round(0.02 * size, 3), round(0.06 * size, 3))}
-    kinds = {"slope_up": 0.2, "slope_down": 0.2, "rough": KindCfg(0.2, spikes)}
-    kinds |= {name: KindCfg(0.2, low) for name in ("stairs_up", "stairs_down")}
+    step_height = (round(0.02 * size, 3), round(0.12 * size, 3))
+    spike_height = (round(0.02 * size, 3), round(0.06 * size, 3))
+    kinds: dict[str, float | KindCfg] = {
+        "slope_up": 0.2,
+        "slope_down": 0.2,
+        "rough": KindCfg(0.2, {"spread": spike_height}),
+        "stairs_up": KindCfg(0.2, {"height": step_height}),
+        "stairs_down": KindCfg(0.2, {"height": step_height}),
+    }
     cfg = on_terrain(biped(robot), TerrainCfg(kinds, first_levels=(0, 1)))
     cfg.rewards["base_height"].weight *= 0.2
     cfg.rewards["lin_vel_z"].weight = -0.5
     return cfg
 
 
-g1_rough, k1_rough, tron1_pf_rough = (partial(biped_rough, robot) for robot in (G1, K1, TRON1_PF))
+def g1_rough() -> TaskCfg:
+    """Make the task of the Unitree G1 on rough ground."""
+    return biped_rough(G1)
+
+
+def k1_rough() -> TaskCfg:
+    """Make the task of the Booster K1 on rough ground."""
+    return biped_rough(K1)
+
+
+def tron1_pf_rough() -> TaskCfg:
+    """Make the task of TRON1 on points on rough ground."""
+    return biped_rough(TRON1_PF)
 
 
 def go2_nav() -> TaskCfg:
-    """Go2 reaches a pose on rough ground in 8 s, how it likes (Rudin et al. 2022, LeggedGym-Ex ``go2_nav``)."""
+    """Make the task of a Go2 that reaches a pose on rough ground in 8 s, on the way that it likes.
+
+    Source: Rudin et al. 2022, "Advanced skills by learning locomotion and local navigation end-to-end"; LeggedGym-Ex
+    ``go2_nav``.
+    """
     cfg = go2_rough()
-    cfg.episode_length_s, cfg.only_positive_rewards = 8.0, False
+    cfg.episode_length_s = 8.0
+    cfg.only_positive_rewards = False
     cfg.commands = {"goal": GoalCommandCfg()}
     cfg.curriculum = {"terrain_levels": CurriculumTermCfg(curricula.goal_levels)}
-    scale = (0.2, 0.2, 0.2, 1 / math.pi, 0.25)
-    goal = ObservationTermCfg(
-        observations.command, params={"name": "goal"}, scale=scale, mirror="goal"
-    )
     for group in cfg.observations.values():
-        group.terms = {
-            "goal": copy.deepcopy(goal),
-            **{n: t for n, t in group.terms.items() if n != "command"},
-        }
-    kept = (
-        "lin_vel_z",
-        "action_rate",
-        "action_smoothness",
-        "collision",
-        "dof_acc",
-        "dof_pos_limits",
-        "torques",
-    )
-    cfg.rewards = {name: cfg.rewards[name] for name in kept} | {
+        terms = {"goal": _goal_observation(), **group.terms}
+        del terms["command"]
+        group.terms = terms
+    kept = {name: cfg.rewards[name] for name in NAVIGATION_REWARDS}
+    cfg.rewards = {
+        **kept,
         "goal_position": RewardTermCfg(rewards.goal_position, 10.0),
         "goal_heading": RewardTermCfg(rewards.goal_heading, 5.0),
         "move_in_direction": RewardTermCfg(rewards.move_in_direction, 0.5),
@@ -106,3 +168,16 @@ def go2_nav() -> TaskCfg:
         "termination": RewardTermCfg(rewards.termination, -200.0),
     }
     return cfg
+
+
+def go2_nav_training() -> TrainingDefaults:
+    """Return the training of a Go2 on its way to a goal: that of rough ground. No policy ships yet."""
+    return quadruped_rough_training()
+
+
+def _goal_observation() -> ObservationTermCfg:
+    """Make the observation of the way to the goal, m, the angle to its heading, rad, and the time left, s."""
+    scale = (0.2, 0.2, 0.2, 1 / math.pi, 0.25)
+    return ObservationTermCfg(
+        observations.command, params={"name": "goal"}, scale=scale, mirror="goal"
+    )

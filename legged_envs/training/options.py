@@ -134,14 +134,15 @@ class TrainCfg(Configuration):
 def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; ValueError for an
     option that cannot be."""
-    from legged_envs.tasks import balances, is_mimic
+    from legged_envs.tasks.kind import kind_of
 
-    mimic = is_mimic(task)
+    kind = kind_of(task)
+    mimic = kind.imitates_motions
     check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
     check_installed(*MODULES)
     check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
-    biped, rough = balances(task), task.scene.terrain is not None
+    biped, rough = kind.balances, kind.has_terrain
     minutes = 10.0 if mimic else 60.0 if rough else 40.0 if biped else 4.0
     if isinstance(algo, PPOCfg):
         usual: dict[str, Any] = {
@@ -200,27 +201,33 @@ def default_config(task_id: str) -> dict[str, Any]:
 
 def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
     """The share of a training with coarse physics; ValueError if the task cannot have it."""
-    from legged_envs.tasks import follows_velocity
+    from legged_envs.tasks.kind import kind_of
 
     fits = task.workflow is None and task.sim.decimation % 2 == 0
     if cfg.coarse and not fits:
         raise ValueError(
             f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}"
         )
-    usual = COARSE if fits and follows_velocity(task) and task.scene.terrain is None else 0.0
+    usual = (
+        COARSE
+        if fits and kind_of(task).has_velocity_command and task.scene.terrain is None
+        else 0.0
+    )
     return usual if cfg.coarse is None else cfg.coarse
 
 
 def first_trot(cfg: TrainCfg, task: "TaskCfg") -> float:
     """How many times its weight a trot earns at first; ValueError if the task rewards none."""
-    from legged_envs.tasks import follows_velocity
+    from legged_envs.tasks.kind import kind_of
 
     fits = task.workflow is None and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
     if cfg.first_trot is not None and not fits:
         raise ValueError(
             f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"
         )
-    begins = follows_velocity(task) and task.scene.terrain is None and cfg.warm_start is None
+    begins = (
+        kind_of(task).has_velocity_command and task.scene.terrain is None and cfg.warm_start is None
+    )
     usual = FIRST_TROT if fits and begins else 1.0
     return usual if cfg.first_trot is None else cfg.first_trot
 

@@ -42,7 +42,8 @@ from legged_envs.runs.run_folder import (
     numbers,
     write_json,
 )
-from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import imitating
 from legged_envs.training.algorithm import add_observations, make_algorithm
 from legged_envs.training.checkpoint import (
@@ -89,7 +90,9 @@ class Trainer:
         self.cfg, self.console, self._wrapped = cfg, console, wrap is not None
         self._run_dir = run_folder(cfg)
         task = override(task, cfg.changes)
-        self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
+        self.task = (
+            imitating(task, cfg.clips, cfg.motions) if kind_of(task).imitates_motions else task
+        )
         self._scenes = scenes(self.task, total=cfg.video_seconds) if cfg.video else []
         add_observations(self._algo, self.task)
         self.metrics = metrics_of(self.task)

@@ -33,7 +33,7 @@ from legged_envs.mdp.scan import scan_points
 from legged_envs.policy.policy import Policy
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.sim.simulation import Pose
-from legged_envs.tasks import follows_velocity, is_mimic
+from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names
 
 RENDER_SIZE = (960, 544)
@@ -88,9 +88,10 @@ def scenes(
 ) -> list[Scene]:
     """What to show of a policy, each scene for ``seconds`` or all together for ``total``: on a mimic task ``clips``, by
     default all, else ``command``, by default a tour of those that the task has."""
-    if is_mimic(cfg):
+    kind = kind_of(cfg)
+    if kind.imitates_motions:
         shown = [Scene(CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
-    elif not follows_velocity(cfg):
+    elif not kind.follows_velocity:
         if command is not None:
             raise ValueError("the task has no velocity command: it takes no --vx, --vy and --wz")
         shown = [Scene(COMMAND_SECONDS, None)]
@@ -181,7 +182,9 @@ class Keys:
     def __init__(self, cfg: TaskCfg):
         velocity = cfg.commands.get("velocity")
         self._ranges = (
-            [getattr(velocity, name) for name in COMMAND_RANGES] if follows_velocity(cfg) else []
+            [getattr(velocity, name) for name in COMMAND_RANGES]
+            if kind_of(cfg).has_velocity_command
+            else []
         )
         self._asked: Command | None = None
         self.command: Command | None = None

@@ -84,7 +84,7 @@ def test_the_robot_is_the_draft_of_its_urdf_but_for_what_the_page_says_to_write(
 def test_a_quadruped_without_diagonals_is_told_what_to_write() -> None:
     with pytest.raises(
         ValueError,
-        match=r"'go2': diagonals is \(\); write the two pairs of feet.*or take velocity_task",
+        match=r"'go2': diagonals is \(\)",
     ):
         quadruped_flat(replace(GO2, diagonals=()))
 

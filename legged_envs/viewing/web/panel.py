@@ -13,7 +13,7 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
 from legged_envs.mdp.commands import RANGES
 from legged_envs.policy.policy import SHIPPED, Policy
-from legged_envs.tasks import follows_velocity
+from legged_envs.tasks.kind import kind_of
 from legged_envs.viewing.watch import FRAMES_PER_SECOND, SMOOTHING, Scene
 from legged_envs.viewing.web.play import PLOT_EVERY, Session
 from legged_envs.viewing.web.stage import Stage
@@ -67,7 +67,9 @@ class Panel:
             "height scan", False, visible=ground is not None
         )
         gui.add_markdown("Drag a robot to pull it.")
-        self._commands = COMMANDS if follows_velocity(cfg) and session.scene.clip is None else ()
+        self._commands = (
+            COMMANDS if kind_of(cfg).has_velocity_command and session.scene.clip is None else ()
+        )
         for label, name, value in zip(
             self._commands, RANGES, session.scene.command or (), strict=False
         ):

@@ -1,0 +1,218 @@
+"""Velocity tracking on flat ground for robots that balance: bipeds, and TRON1 on wheels.
+
+Observations, terms and randomisation are those of LeggedGym-Ex's ``g1``.
+"""
+
+import math
+
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.managers import EventTermCfg, RewardTermCfg
+from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.mdp import events, observations, rewards
+from legged_envs.mdp.actions import JointPositionCfg, JointVelocityCfg
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_clock import GaitClockCfg
+from legged_envs.robots import G1, H1, K1, T1, TRON1_PF, TRON1_SF, TRON1_WF, RobotCfg
+from legged_envs.tasks.training_defaults import TrainingDefaults, biped_flat_training
+from legged_envs.tasks.velocity import reach, sideways_joints, velocity_task
+
+REWARDS_OF_QUADRUPEDS = (
+    "feet_air_time",
+    "foot_clearance",
+    "dof_pos_stand_still",
+    "dof_vel_stand_still",
+    "feet_contact_stand_still",
+)
+"""Rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that the clock of a biped's gait replaces."""
+
+
+def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
+    """Make the task of a biped that tracks velocities, walking at the pace of a clock (LeggedGym-Ex ``g1``).
+
+    The G1 tracks vx ±0.8 m/s, vy ±0.4 m/s and ωz ±0.8 rad/s. The robot sees the clock, also on the spot when it is to
+    stand still. Action 0 lifts the feet in turn. Lengths go with the robot's height, speeds and times with the root of
+    its height (Froude's law), torques with what its motors give.
+
+    Args:
+        robot: The biped.
+        frames: Number of past steps that the policy sees.
+        beyond: Reach of the joint targets, as a multiple of the offset that takes all of a joint's torque. Targets
+            reach 0.5 rad at most.
+    """
+    size = robot.base_height / G1.base_height
+    pace = math.sqrt(size)
+    cfg = velocity_task(robot)
+    vx = round(0.8 * pace, 1)
+    vy = round(0.4 * pace, 1)
+    cfg.commands["velocity"] = VelocityCommandCfg(
+        lin_vel_x=(-vx, vx), lin_vel_y=(-vy, vy), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
+    )
+    # Strides of 0.6 s: a G1 stands up longer with steps of 0.3 s than with LeggedGym-Ex's of 0.4 s.
+    cfg.commands["gait"] = GaitClockCfg(period=round(0.6 * pace, 2), swing=round(0.08 * size, 3))
+    scale = tuple(min(0.5, beyond * angle) for angle in reach(robot))
+    cfg.actions["joint_position"] = JointPositionCfg(scale=scale, around="gait")
+    for group in cfg.observations.values():
+        group.terms["clock"] = ObservationTermCfg(
+            observations.command, params={"name": "gait"}, mirror="clock"
+        )
+        group.history = frames
+    _set_biped_rewards(cfg, size)
+    cfg.events["push"].params["velocity"] = 0.5 * pace
+    return cfg
+
+
+def _set_biped_rewards(cfg: TaskCfg, size: float) -> None:
+    """Change the rewards of a velocity task to those of a biped, ``size`` times as high as a G1."""
+    robot = cfg.robot
+    strength = max(robot.torque_limits) / max(G1.torque_limits)
+    for name in REWARDS_OF_QUADRUPEDS:
+        del cfg.rewards[name]
+    cfg.rewards["gait_contact"] = RewardTermCfg(rewards.gait_contact, 3.0)
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
+    cfg.rewards["posture"] = RewardTermCfg(rewards.posture, -1.5)
+    weights = {
+        "tracking_lin_vel": 4.0,
+        "tracking_ang_vel": 2.0,
+        "feet_slip": -0.5,
+        "action_rate": -0.1,
+        "orientation": -5.0,
+        "torques": -1e-5 / strength**2,
+        "dof_acc": -2.5e-8,
+        "base_height": -10.0 / size**2,
+    }
+    for name, weight in weights.items():
+        cfg.rewards[name].weight = weight
+    cfg.rewards["base_height"].params["target"] = round(0.97 * robot.base_height, 2)
+
+
+def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
+    """Return the task in episodes of 5 s, each with a new command and a push.
+
+    Robots that balance fall in their first two seconds or hardly ever. A training with short episodes sees four times
+    as many of these seconds.
+    """
+    changes = {
+        "episode_length_s": 5.0,
+        "commands.velocity.resampling_time_s": (3.0, 5.0),
+        "events.push.interval_s": (3.0, 5.0),
+    }
+    return override(cfg, changes)
+
+
+def biped_flat(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
+    """Make the task of :func:`biped` in short episodes, with turns as heavy as speeds."""
+    cfg = in_short_episodes(biped(robot, frames, beyond))
+    # With half of this weight a K1 turns late.
+    return override(cfg, {"rewards.tracking_ang_vel.weight": 4.0})
+
+
+def g1_flat() -> TaskCfg:
+    """Make the task of the Unitree G1 on flat ground."""
+    return biped_flat(G1)
+
+
+def g1_flat_training() -> TrainingDefaults:
+    """Return the training of the G1, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=1500)
+
+
+def h1_flat() -> TaskCfg:
+    """Make the task of the Unitree H1 on flat ground."""
+    return biped_flat(H1)
+
+
+def h1_flat_training() -> TrainingDefaults:
+    """Return the training of the H1, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=2200)
+
+
+def t1_flat() -> TaskCfg:
+    """Make the task of the Booster T1 on flat ground."""
+    # Its gains are stiff: 0.12 rad take all the torque of a hip, too little to walk with.
+    return biped_flat(T1, beyond=2.0)
+
+
+def t1_flat_training() -> TrainingDefaults:
+    """Return the training of the T1, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=1000)
+
+
+def k1_flat() -> TaskCfg:
+    """Make the task of the Booster K1 on flat ground, which sees five steps as in LeggedGym-Ex."""
+    return biped_flat(K1, frames=5)
+
+
+def k1_flat_training() -> TrainingDefaults:
+    """Return the training of the K1, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=620)
+
+
+def tron1_pf_flat() -> TaskCfg:
+    """Make the task of TRON1 on points on flat ground, which sees five steps as in LeggedGym-Ex."""
+    return biped_flat(TRON1_PF, frames=5)
+
+
+def tron1_pf_flat_training() -> TrainingDefaults:
+    """Return the training of TRON1 on points, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=1200)
+
+
+def tron1_sf_flat() -> TaskCfg:
+    """Make the task of TRON1 on soles on flat ground (LeggedGym-Ex ``tron1_sf``).
+
+    It sees ten steps, and half of its episodes begin in a crouch.
+    """
+    cfg = biped_flat(TRON1_SF, frames=10)
+    pose = {
+        "hip_L_Joint": 0.58,
+        "knee_L_Joint": 1.35,
+        "ankle_L_Joint": -0.8,
+        "hip_R_Joint": -0.58,
+        "knee_R_Joint": -1.35,
+        "ankle_R_Joint": -0.8,
+    }
+    crouch = {"fraction": 0.5, "joint_pos": pose, "depth": 0.3}
+    cfg.events["crouch"] = EventTermCfg(events.crouch, "reset", params=crouch)
+    return cfg
+
+
+def tron1_sf_flat_training() -> TrainingDefaults:
+    """Return the training of TRON1 on soles, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=1700)
+
+
+def tron1_wf_flat() -> TaskCfg:
+    """Make the task of TRON1 on wheels, which drives at vx ±1 m/s and ωz ±1 rad/s. Its legs balance it."""
+    cfg = velocity_task(TRON1_WF)
+    # It cannot step aside.
+    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_y=(0.0, 0.0), standing_fraction=0.15)
+    legs = ("(abad|hip|knee)_._Joint",)
+    wheels = ("wheel_._Joint",)
+    cfg.actions = {
+        "legs": JointPositionCfg(0.3, legs),
+        "wheels": JointVelocityCfg(15.0, wheels),
+    }
+    for name in ("feet_air_time", "foot_clearance", "dof_vel_stand_still"):
+        del cfg.rewards[name]
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
+    hips = {"joints": sideways_joints(TRON1_WF)}
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.0, hips)
+    cfg.rewards["base_height"].params["target"] = round(0.97 * TRON1_WF.base_height, 2)
+    weights = {
+        "orientation": -5.0,
+        "torques": -2e-5,
+        "dof_acc": -2.5e-8,
+        "dof_pos_stand_still": -0.2,
+        "feet_slip": -0.5,
+    }
+    for name, weight in weights.items():
+        cfg.rewards[name].weight = weight
+    cfg.events["push"].params["velocity"] = 0.5
+    # Leaning by 0.2 rad, one robot in thirty begins with a sideways speed at which it falls over its outer wheel.
+    cfg.events["joints"].params["range"] = 0.1
+    return in_short_episodes(cfg)
+
+
+def tron1_wf_flat_training() -> TrainingDefaults:
+    """Return the training of TRON1 on wheels, with the updates of the policy that ships."""
+    return biped_flat_training(iterations=800)
