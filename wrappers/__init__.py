@@ -1,4 +1,4 @@
-"""Vector-environment wrappers, imported from here, and adapters, each imported by its own module with its library."""
+"""Vector-environment wrappers, and adapters in modules that each import their library."""
 
 from legged_envs.wrappers.action_repeat import ActionRepeat as ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale as ActionScale

@@ -1,83 +1,138 @@
-"""Each action for several steps."""
-
-import operator
-from typing import Any
+"""The wrapper that gives each action for several steps."""
 
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import whole_number
 from legged_envs.wrappers.plumbing import arrays
-from legged_envs.wrappers.plumbing.arrays import Info, Tree
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 from legged_envs.wrappers.plumbing.base import StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import Step, autoreset_mode, end_episodes, whole_keys
+from legged_envs.wrappers.plumbing.device import Device
+from legged_envs.wrappers.plumbing.layers import (
+    AnyEnv,
+    Step,
+    autoreset_mode,
+    end_episodes,
+    whole_keys,
+)
 
-SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
-ADD = dict.fromkeys(SUMMED, operator.add) | {f"_{key}": operator.or_ for key in SUMMED}
-"""How two steps' numbers under these keys of ``info`` add up, and their masks: rows that reported one in any step."""
+SUMMED_KEYS = ("cost", "costs", "original_reward", "original_cost", "original_costs")
+"""Keys of ``info`` whose numbers are summed over the repeats. A missing number counts as 0."""
 
 
 class ActionRepeat(StatefulWrapper):
-    """Gives each action to the environment ``times`` times; rewards and costs are summed, all else is the last step's.
+    """Gives each action to the environment several times.
 
-    A cost that a step does not report counts as 0. An environment whose episode ends on the way keeps what its last
-    step returned, its rows of ``info`` included, and collects nothing after it; ``info["num_steps"]`` (num_envs,) int64
-    counts the steps of each. ``cost_limits`` stay those of one step. An ``env`` that resets by itself is a ValueError:
-    :class:`AutoReset` goes above. A time limit below counts the environment's steps, one above the wrapper's.
+    Rewards and costs are summed, everything else is that of the last step. An environment whose
+    episode ends before the last repeat keeps what its last step returned, its rows of ``info``
+    included. ``info["num_steps"]`` (num_envs,) int64 is the number of steps of each environment.
 
-    >>> import gymnasium as gym, numpy as np
-    >>> env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"})
-    >>> for env in (env, ActionRepeat(env, 3)):
-    ...     _ = env.reset(seed=0)
-    ...     _, reward, _, _, info = env.step(np.zeros(2, int))
-    ...     reward, info.get("num_steps")
-    (array([1., 1.]), None)
-    (array([3., 3.]), array([3, 3]))
+    ``cost_limits`` stay those of one step. A time limit below this wrapper counts steps of the
+    environment, a time limit above it counts steps of the wrapper.
+
+    Args:
+        env: The environment. It does not reset by itself: ``AutoReset`` goes above.
+        times: Number of steps for each action.
+        device: Device on which the environment's arrays must be. None: any device.
+
+    Raises:
+        ValueError: ``env`` resets by itself, or ``times`` is not a positive integer.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np
+        >>> mode = {"autoreset_mode": "Disabled"}
+        >>> env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", vector_kwargs=mode)
+        >>> for env in (env, ActionRepeat(env, 3)):
+        ...     _ = env.reset(seed=0)
+        ...     _, reward, _, _, info = env.step(np.zeros(2, int))
+        ...     reward, info.get("num_steps")
+        (array([1., 1.]), None)
+        (array([3., 3.]), array([3, 3]))
     """
 
-    def __init__(self, env: Any, times: int):
-        super().__init__(env)
+    def __init__(self, env: AnyEnv, times: int, device: Device | None = None):
+        super().__init__(env, device)
         self.times = whole_number("times", times)
+        """Number of steps for each action."""
         mode = autoreset_mode(self.env)
         if mode is not AutoresetMode.DISABLED:
-            order = "The order that works is AutoReset(ActionRepeat(env, times), mode)"
-            why = f"got {mode}: the repeats would go on into the next episode. {order}"
-            raise ValueError(f"ActionRepeat needs an environment with autoreset DISABLED, {why}")
-        self._whole = whole_keys(self.env)
+            raise ValueError(
+                f"ActionRepeat needs an environment with autoreset DISABLED, got {mode}: "
+                "the repeats would continue into the next episode. "
+                "The order that works is AutoReset(ActionRepeat(env, times), mode)."
+            )
+        self._whole_keys = whole_keys(self.env)
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        num_steps = arrays.zeros_like_rows(observation, self.num_envs, "int64") + 1
-        if self.times > 1:  # the next step may write to the same arrays
-            reward, info = arrays.copied(reward), {**info, **_sums({}, info)}
+        num_steps = arrays.zeros_per_env(observation, self.num_envs, "int64") + 1
+        if self.times > 1:
+            # Copied, because the next step may write to the same arrays.
+            reward = arrays.copied(reward)
+            info = {**info, **_sums({}, info)}
+        step: Step = (observation, reward, terminated, truncated, info)
         for _ in range(1, self.times):
+            _, _, terminated, truncated, _ = step
             over = terminated | truncated
             if not arrays.any_row(over):
-                observation, added, terminated, truncated, later = self.env.step(actions)
-                reward, info = reward + added, {**later, **_sums(info, later)}
+                step = self._repeat_all(actions, step)
                 num_steps = num_steps + 1
-                continue
-            going = ~over
-            if not arrays.any_row(going):
+            elif arrays.any_row(~over):
+                step = self._repeat_running(actions, step, over)
+                num_steps = arrays.where_rows(over, num_steps, num_steps + 1)
+            else:
                 break
-            end_episodes(self.env, over)
-            last, info = arrays.map_arrays(
-                arrays.copied, ((observation, terminated, truncated), info)
-            )
-            observation, added, terminated, truncated, later = self.env.step(actions)
-            observation, terminated, truncated = arrays.where_rows(
-                going, (observation, terminated, truncated), last
-            )
-            reward = reward + arrays.blank_rows(over, added)
-            counted = {key: arrays.blank_rows(over, later[key]) for key in ADD if key in later}
-            info = {**arrays.info_rows(going, later, info, self._whole), **_sums(info, counted)}
-            num_steps = arrays.where_rows(over, num_steps, num_steps + 1)
+        observation, reward, terminated, truncated, info = step
         return observation, reward, terminated, truncated, {**info, "num_steps": num_steps}
+
+    def _repeat_all(self, actions: Tree, earlier: Step) -> Step:
+        """Step all environments once more."""
+        _, reward, _, _, info = earlier
+        observation, added, terminated, truncated, later_info = self.env.step(actions)
+        info = {**later_info, **_sums(info, later_info)}
+        return observation, reward + added, terminated, truncated, info
+
+    def _repeat_running(self, actions: Tree, earlier: Step, over: Array) -> Step:
+        """Step once more, and keep the earlier step in the rows of the mask ``over``."""
+        running = ~over
+        end_episodes(self.env, over)
+        # Copied, because the next step may write to the same arrays. The reward is a copy already.
+        observation, reward, terminated, truncated, info = earlier
+        last = arrays.map_arrays(arrays.copied, (observation, terminated, truncated))
+        info = arrays.map_arrays(arrays.copied, info)
+        observation, added, terminated, truncated, later_info = self.env.step(actions)
+        later = (observation, terminated, truncated)
+        observation, terminated, truncated = arrays.where_rows(running, later, last)
+        reward = reward + arrays.blank_rows(over, added)
+        counted: Info = {}
+        for key in _summed_and_masks():
+            if key in later_info:
+                counted[key] = arrays.blank_rows(over, later_info[key])
+        merged = arrays.info_rows(running, later_info, info, self._whole_keys)
+        return observation, reward, terminated, truncated, {**merged, **_sums(info, counted)}
+
+
+def _summed_and_masks() -> tuple[str, ...]:
+    """Return the summed keys and those of their masks, such as ``"_cost"``."""
+    masks = tuple(f"_{key}" for key in SUMMED_KEYS)
+    return SUMMED_KEYS + masks
 
 
 def _sums(first: Info, second: Info) -> Info:
-    """What two infos report together under the keys of ``ADD``, in no array of the second."""
-    sums = {key: first[key] for key in ADD if key in first}
-    for key, add in ADD.items():
-        if key in second:
-            sums[key] = add(sums[key], second[key]) if key in sums else arrays.copied(second[key])
+    """Return what two infos report together under the summed keys.
+
+    A mask holds where one of the two infos reports a number. The arrays are not those of
+    ``second``.
+    """
+    sums: Info = {}
+    for key in _summed_and_masks():
+        is_mask = key.startswith("_")
+        if key not in second:
+            if key in first:
+                sums[key] = first[key]
+        elif key not in first:
+            sums[key] = arrays.copied(second[key])
+        elif is_mask:
+            sums[key] = first[key] | second[key]
+        else:
+            sums[key] = first[key] + second[key]
     return sums

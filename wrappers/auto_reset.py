@@ -1,4 +1,4 @@
-"""Turn an environment that does not reset by itself into one that does."""
+"""The wrapper that lets an environment reset by itself."""
 
 from typing import Any
 
@@ -6,67 +6,97 @@ from gymnasium.vector import AutoresetMode
 
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
-from legged_envs.wrappers.plumbing.base import Episodes, StatefulWrapper
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
+from legged_envs.wrappers.plumbing.device import Device, split_device
+from legged_envs.wrappers.plumbing.episodes import Episodes
 from legged_envs.wrappers.plumbing.layers import (
-    COSTS,
+    COST_KEYS,
+    AnyEnv,
+    Env,
     Step,
     autoreset_mode,
     end_episodes,
     whole_keys,
 )
 
-FINAL = (
-    "final_obs",
-    "_final_obs",
-    "final_info",
-    "_final_info",
-)  # keys of info that a reset in the same step adds
+FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
+"""Keys of ``info`` that a reset in the same step adds."""
 
 
 class AutoReset(StatefulWrapper):
-    """Resets environments whose episode ended, as Gymnasium defines its two autoreset modes. It needs partial resets;
-    an ``env`` that resets by itself and a ``mode`` DISABLED are a ``ValueError``.
+    """Resets environments whose episode ended, in one of Gymnasium's two autoreset modes.
 
-    ``SAME_STEP``: the step that ends an episode returns the next episode's first observation; ``info["final_obs"]`` is
-    the true last one, equal to the observation in rows that go on, so it serves as next observation for all;
-    ``info["_final_obs"]`` marks the rows that ended, ``info["final_info"]`` is what that step reported. Costs and all
-    else stay at the top level of ``info`` on the step they belong to, except what the reset reports under the same key.
+    ``SAME_STEP``: the step that ends an episode returns the first observation of the next one.
+    ``info["final_obs"]`` is the true last observation. It equals the observation in the other rows,
+    so it serves as next observation for all. ``info["_final_obs"]`` marks the rows that ended, and
+    ``info["final_info"]`` is what their last step reported. Costs and everything else stay at the
+    top level of ``info`` on the step they belong to, except what the reset reports under the same
+    key.
 
-    ``NEXT_STEP``: the step after the one that ended an episode ignores that environment's action and returns the next
-    episode's first observation with reward 0, cost 0 and both flags False. An environment that cannot leave out some of
-    its rows makes that step all the same, unseen; Gymnasium's ``SyncVectorEnv`` and :class:`Unsqueeze` leave it out.
+    ``NEXT_STEP``: the step after the end of an episode ignores that environment's action. It
+    returns the first observation of the next episode with reward 0, cost 0 and both flags False. An
+    environment that cannot leave out single rows makes that step too, and its result is not used.
+    Gymnasium's ``SyncVectorEnv`` and ``Unsqueeze`` leave it out.
 
-    >>> import gymnasium as gym
-    >>> env = gym.make_vec("CartPole-v1", 1, vectorization_mode="sync", max_episode_steps=2,
-    ...                    vector_kwargs={"autoreset_mode": "Disabled"})
-    >>> for env in (env, AutoReset(env)):
-    ...     _ = env.reset(seed=0), env.step(env.action_space.sample())
-    ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
-    ...     truncated, sorted(info)
-    (array([ True]), [])
-    (array([ True]), ['_final_info', '_final_obs', 'final_info', 'final_obs'])
-    >>> bool((observation == info["final_obs"]).all()), observation.shape == info["final_obs"].shape
-    (False, True)
+    Args:
+        env: The environment, with partial resets. It does not reset by itself.
+        mode_or_device: ``mode``, or the device in OmniSafe's order ``AutoReset(env, device)``.
+        mode: SAME_STEP or NEXT_STEP. None: SAME_STEP.
+        device: Device on which the environment's arrays must be. None: any device.
+
+    Raises:
+        ValueError: ``env`` resets by itself, or ``mode`` is DISABLED or not a mode.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = gym.make_vec("CartPole-v1", 1, vectorization_mode="sync", max_episode_steps=2,
+        ...                    vector_kwargs={"autoreset_mode": "Disabled"})
+        >>> for env in (env, AutoReset(env)):
+        ...     _ = env.reset(seed=0), env.step(env.action_space.sample())
+        ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
+        ...     truncated, sorted(info)
+        (array([ True]), [])
+        (array([ True]), ['_final_info', '_final_obs', 'final_info', 'final_obs'])
+        >>> bool((observation == info["final_obs"]).all())
+        False
+        >>> observation.shape == info["final_obs"].shape
+        True
     """
 
     STATE = {"ended": ("num_envs",)}  # noqa: RUF012
 
-    def __init__(self, env: Any, mode: AutoresetMode | str = AutoresetMode.SAME_STEP):
-        super().__init__(env)
-        self.mode = AutoresetMode(mode)
+    def __init__(
+        self,
+        env: AnyEnv,
+        mode_or_device: AutoresetMode | str | Device | None = None,
+        /,
+        mode: AutoresetMode | str | None = None,
+        *,
+        device: Device | None = None,
+    ):
+        first, device = split_device("AutoReset", mode_or_device, device)
+        if first is not None:
+            if mode is not None:
+                raise TypeError(f"AutoReset takes one mode, got {first!r} and {mode!r}")
+            mode = first
+        super().__init__(env, device)
+        self.mode = AutoresetMode.SAME_STEP if mode is None else AutoresetMode(mode)
+        """When the environments reset, SAME_STEP or NEXT_STEP."""
         if self.mode is AutoresetMode.DISABLED:
             raise ValueError(
-                "AutoReset's mode must be SAME_STEP or NEXT_STEP; leave the wrapper out for DISABLED"
+                "AutoReset's mode must be SAME_STEP or NEXT_STEP. Leave the wrapper out for DISABLED."
             )
         below = autoreset_mode(self.env)
         if below is not AutoresetMode.DISABLED:
-            how = "which resets by itself: make it with autoreset_mode=AutoresetMode.DISABLED, or leave AutoReset out"
             raise ValueError(
-                f"AutoReset needs an environment with autoreset DISABLED, got {below}, {how}"
+                f"AutoReset needs an environment with autoreset DISABLED, got {below}, "
+                "which resets by itself. Make it with autoreset_mode=AutoresetMode.DISABLED, "
+                "or leave AutoReset out."
             )
         self.metadata = {**self.env.metadata, "autoreset_mode": self.mode}
-        self._ended = Episodes(self.mode)  # rows whose next step resets
-        self._whole = whole_keys(self.env)
+        # Environments that the next step resets.
+        self._ended = Episodes(self.mode)
+        self._whole_keys = whole_keys(self.env)
 
     def _begin(
         self, observation: Tree, info: Info, begun: Array, *, partial: bool
@@ -75,64 +105,86 @@ class AutoReset(StatefulWrapper):
         return observation, info
 
     def step(self, actions: Tree) -> Step:
+        step: Step
         if self._ended.some_over:
-            step = step_and_reset(self.env, self._ended, actions, self._whole)
+            step = step_and_reset(self.env, self._ended, actions, self._whole_keys)
         else:
             step = self.env.step(actions)
         _, _, terminated, truncated, _ = step
-        ended = arrays.either(terminated, truncated)
+        ended = arrays.union_rows(terminated, truncated)
         if ended is not None and self.mode is AutoresetMode.SAME_STEP:
-            return reset_in_step(self.env, ended, step, self._whole)
+            return reset_in_step(self.env, ended, step, self._whole_keys)
         self._ended.step(ended)
         if ended is not None:
             end_episodes(self.env, ended)
         return step
 
 
-def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
-    """Reset the rows ``ended`` after a step, of which all is copied, since a reset may write to the same arrays.
-    Returns the step with the first observations of the next episodes in those rows and the keys ``FINAL`` in ``info``.
-    Rows that ``env`` has reset in that step by itself stay. ``whole``: keys of ``info`` without rows."""
-    final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
-    final_info = arrays.map_arrays(
-        arrays.copied, {key: value for key, value in info.items() if key not in FINAL}
-    )
+def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> Step:
+    """Reset environments after the step that ended their episode, as part of that step.
+
+    Args:
+        env: The environment.
+        ended: Environments to reset. Shape: (num_envs,), bool.
+        step: What the step of ``env`` returned. Rows that ``env`` itself reset in it stay.
+        whole: Keys of ``info`` without rows.
+
+    Returns:
+        The step with the first observations of the next episodes, and the keys of ``FINAL_KEYS`` in
+        ``info``.
+    """
+    # Everything is copied, because the reset may write to the same arrays.
+    final_obs, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
+    reported = {key: value for key, value in info.items() if key not in FINAL_KEYS}
+    final_info = arrays.map_arrays(arrays.copied, reported)
+    rows = arrays.copied(ended)
     if "_final_obs" in info:
-        rows = ended | info["_final_obs"]
-        final_observation = arrays.where_rows(
-            info["_final_obs"], info["final_obs"], final_observation
-        )
+        reset_below = info["_final_obs"]
+        rows = ended | reset_below
+        final_obs = arrays.where_rows(reset_below, info["final_obs"], final_obs)
         final_info = arrays.info_rows(ended, final_info, info.get("final_info", {}), whole)
-    else:
-        rows = arrays.copied(ended)
-    observation, reset_info = env.reset(options={"reset_mask": arrays.copied(ended)})
-    reset_info = {
-        key: reset_info[key]
-        for key in reset_info
-        if not (key in info and key.removeprefix("_") in COSTS)
-    }
-    info |= arrays.info_rows(
-        ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole
-    )
-    info |= zip(FINAL, (final_observation, rows, final_info, arrays.copied(rows)), strict=True)
+    observation, reset_info = _reset_rows(env, ended)
+    # Costs belong to the step. Everything else that the reset reports describes the next episode.
+    begun_info: Info = {}
+    for key, value in reset_info.items():
+        if key not in info or key.removeprefix("_") not in COST_KEYS:
+            begun_info[key] = value
+    step_info = {key: info[key] for key in begun_info if key in info}
+    info.update(arrays.info_rows(ended, begun_info, step_info, whole))
+    info["final_obs"] = final_obs
+    info["_final_obs"] = rows
+    info["final_info"] = final_info
+    info["_final_info"] = arrays.copied(rows)
     return observation, reward, terminated, truncated, info
 
 
-def step_and_reset(env: Any, waiting: Episodes, actions: Tree, whole: frozenset[str]) -> Step:
-    """A step that starts the next episodes of the rows ``waiting``, which the layers below were told of, instead."""
-    _, reward, terminated, truncated, info = env.step(actions)
+def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[str]) -> Step:
+    """Make a step that starts the next episodes of the waiting environments instead.
+
+    Args:
+        env: The environment. Its layers were told which episodes are over.
+        waiting: Environments whose episode ended in the step before.
+        actions: Actions. Those of the waiting environments have no effect.
+        whole: Keys of ``info`` without rows.
+
+    Returns:
+        The step, with reward 0 and both flags False in the rows of the waiting environments.
+    """
+    observation, reward, terminated, truncated, info = env.step(actions)
     rows = waiting.over(reward)
-    # Before the reset, which may write to the same arrays.
-    reward, terminated, truncated = (
-        arrays.blank_rows(rows, reward),
-        terminated & ~rows,
-        truncated & ~rows,
-    )
-    observation, reset_info = env.reset(options={"reset_mask": arrays.copied(rows)})
-    return (
-        observation,
-        reward,
-        terminated,
-        truncated,
-        arrays.info_rows(rows, reset_info, info, whole),
-    )
+    # Copied before the reset, which may write to the same arrays.
+    last = arrays.map_arrays(arrays.copied, observation)
+    reward = arrays.blank_rows(rows, reward)
+    terminated = terminated & ~rows
+    truncated = truncated & ~rows
+    begun, reset_info = _reset_rows(env, rows)
+    # Not all rows of the reset's observation: an environment below ActionRepeat may have gone on
+    # after the end of an episode, which keeps its last observation.
+    observation = arrays.where_rows(rows, begun, last)
+    info = arrays.info_rows(rows, reset_info, info, whole)
+    return observation, reward, terminated, truncated, info
+
+
+def _reset_rows(env: Any, rows: Array) -> tuple[Tree, Info]:
+    observation, info = env.reset(options={"reset_mask": arrays.copied(rows)})
+    return observation, info

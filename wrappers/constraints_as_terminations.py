@@ -1,14 +1,18 @@
-"""Costs as probabilities that the episode ends, which discount the reward."""
+"""The wrapper that treats costs as probabilities that the episode ends."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from legged_envs.checks import check_choice, check_number
 from legged_envs.wrappers.plumbing.arrays import (
+    Array,
     Info,
+    NumPyArray,
+    Tree,
     any_row,
     as_kind_of,
     as_numpy,
@@ -16,66 +20,102 @@ from legged_envs.wrappers.plumbing.arrays import (
     detached,
     map_arrays,
 )
-from legged_envs.wrappers.plumbing.base import Options, Seed, Tree, not_reset
+from legged_envs.wrappers.plumbing.base import Options, Seed, Shape, not_reset
 from legged_envs.wrappers.plumbing.constraint import PER_COST, PER_ENV, ConstraintWrapper
-from legged_envs.wrappers.plumbing.layers import Env, Step
+from legged_envs.wrappers.plumbing.layers import AnyEnv, Step
 
-STREAM_STEP = (
-    0x9E3779B97F4A7C15  # what a number that is drawn adds to the 64 bits of its random stream
-)
+STREAM_STEP = 0x9E3779B97F4A7C15
+"""Increment of the 64 bits of a random stream for each number that is drawn."""
+COST_MAXIMUM_FLOOR = 1e-6
+"""Smallest running maximum that a cost is divided by."""
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
-    """The worse a cost, the likelier the episode is to end: a policy that keeps its rewards keeps its constraints.
+    """Makes the end of an episode likelier the worse a cost is, which discounts the reward.
 
-    Chane-Sane et al. 2024, "CaT: Constraints as Terminations for Legged Locomotion Reinforcement Learning". On every
-    step, with costs c (0 when satisfied)::
+    A policy then keeps its rewards by keeping its constraints. From Chane-Sane et al. 2024, "CaT:
+    Constraints as Terminations for Legged Locomotion Reinforcement Learning". On every step, with
+    costs c that are 0 when satisfied::
 
-        m_i ← τ m_i + (1 − τ) max over the batch of c_i      at first the maximum itself; never below 1e-6
+        m_i ← τ m_i + (1 - τ) max over the batch of c_i      at first the maximum itself
         δ_i = min(p_i · clip(c_i / m_i, 0, 1), 1)            of constraint i alone
-        δ = max_i δ_i                                        info["termination_probability"] (num_envs,)
-        r ← max(r (1 − δ), 0)                                rewards should not be negative: then an end is a loss
+        δ = max_i δ_i                                        info["termination_probability"]
+        r ← max(r (1 - δ), 0)
 
-    With ``combine="product"`` δ is 1 − Π_i (1 − δ_i), as of independent causes of an end: where two constraints are
-    broken both count, where CaT's maximum hides the lesser δ_i.
+    Rewards should not be negative: then the end of an episode is a loss. With ``combine="product"``
+    δ is 1 - Π_i (1 - δ_i), as for independent causes of an end. Where two constraints are broken
+    both count, while the maximum of CaT hides the lesser δ_i.
 
-    In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too.
-    For learners that cannot, ``terminate`` is ``"none"``: δ discounts the reward of its own step alone, which weighs
-    about 1 / (1 − γ) times less, so p has to be larger; or ``"sample"``: ``terminated`` becomes true with probability
-    δ, drawn from the seed of ``reset`` and the row alone, which gives CaT's returns in expectation, with more noise.
-    Above :class:`AutoReset` in mode SAME_STEP that ends only the learner's episode: its next one begins where the robot
-    is, and ``final_obs`` of that row is the observation itself. Above one in mode NEXT_STEP it is a ValueError.
+    In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are
+    discounted by 1 - δ too. ``terminate`` is for learners that cannot do that:
 
-    In CaT a schedule raises p_i. Here it follows the mean c̄_i of ``interval`` steps towards its limit d_i, first after
-    ``warmup`` steps, with e_i = min(c̄_i / d_i − 1, 1)::
+    - ``"none"``: δ discounts the reward of its own step alone. That weighs about 1 / (1 - γ) times
+      less, so p has to be larger.
+    - ``"sample"``: ``terminated`` becomes true with probability δ, drawn from the seed of ``reset``
+      and the row alone. This gives CaT's returns in expectation, with more noise. Above
+      ``AutoReset`` in mode SAME_STEP it ends only the learner's episode: its next one begins where
+      the robot is, and ``final_obs`` of that row is the observation itself.
+
+    In CaT a schedule raises p_i. Here p_i follows the mean c̄_i of ``interval`` steps towards its
+    limit d_i, with e_i = min(c̄_i / d_i - 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
-        p_i = b_i exp(gain · e_i)        both between min_probability and max_probability; gain damps swings about d_i
+        p_i = b_i exp(gain · e_i)        gain damps swings about d_i
 
-    ``max_probability`` is a number or one for each cost; ``rate=0`` holds p_i there, as CaT does after its schedule
-    (0.25 for most, 1 for what must never happen). ``limits`` are d, (K,), by default the environment's ``cost_limits``.
-    ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this step, and
-    ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
-    :class:`CostNormalize`, whose raw costs it reads.
+    Both stay between ``min_probability`` and ``max_probability``. With ``rate=0`` p_i stays at
+    ``max_probability``, as in CaT after its schedule (0.25 for most constraints, 1 for what must
+    never happen).
 
-    >>> import gymnasium as gym, numpy as np, legged_envs
-    >>> env = ConstraintsAsTerminations(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), rate=0.0, max_probability=0.25)
-    >>> observation, info = env.reset(seed=0)
-    >>> observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
-    >>> delta = info["termination_probability"]
-    >>> float(delta.max()), bool(np.allclose(reward, np.maximum(info["original_reward"] * (1.0 - delta), 0.0)))
-    (0.25, True)
+    ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of
+    this step, and ``info["log"]``, where there is one, ``max_probability/<cost>``. The wrapper goes
+    above or below ``AutoReset`` and ``CostNormalize``, whose raw costs it reads.
+
+    Args:
+        env: The environment.
+        limits: Limits d_i of the mean costs per step. Shape: (K,). None: ``cost_limits`` of
+            ``env``.
+        min_probability: Smallest b_i and p_i.
+        max_probability: Largest b_i and p_i, a number or one for each cost.
+        rate: Rate of b_i.
+        gain: Gain of p_i.
+        tau: τ, the share of the running maxima that a step keeps.
+        combine: ``"max"`` or ``"product"``.
+        terminate: ``"none"`` or ``"sample"``.
+        interval: Number of steps between two adaptations.
+        warmup: Number of steps before the first adaptation.
+
+    Raises:
+        ValueError: An argument is out of its range, or ``terminate="sample"`` is used above an
+            autoreset in mode NEXT_STEP.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np, legged_envs
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
+        >>> observation, info = env.reset(seed=0)
+        >>> action = np.full((2, 12), 0.5, np.float32)
+        >>> observation, reward, terminated, truncated, info = env.step(action)
+        >>> delta = info["termination_probability"]
+        >>> float(delta.max())
+        0.25
+        >>> discounted = info["original_reward"] * (1.0 - delta)
+        >>> bool(np.allclose(reward, np.maximum(discounted, 0.0)))
+        True
     """
 
     log_name = "max_probability"
-    adapts = "probabilities"
     whole_keys = frozenset({"max_probabilities"})
-    STATE = ConstraintWrapper.STATE | {"draws": PER_ENV}
-    STATE |= dict.fromkeys(("probabilities", "base", "cost_maxima"), PER_COST)
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        **ConstraintWrapper.STATE,
+        "draws": PER_ENV,
+        "probabilities": PER_COST,
+        "base": PER_COST,
+        "cost_maxima": PER_COST,
+    }
 
     def __init__(
         self,
-        env: Env,
+        env: AnyEnv,
         limits: Sequence[float] | None = None,
         *,
         min_probability: float = 0.05,
@@ -89,50 +129,78 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         warmup: int = 0,
     ):
         super().__init__(env, limits, interval, warmup)
-        self.max_probability = np.asarray(max_probability, np.float64)
-        if self.max_probability.shape not in ((), (self.num_costs,)):
-            expected = f"a number or {self.num_costs}, one for each cost"
-            raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
-        if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
-            given = f"{min_probability!r} and {max_probability!r}"
-            raise ValueError(
-                f"min_probability must be positive and max_probability at least that; got {given}"
-            )
         check_number("rate", rate, 0.0)
         check_number("gain", gain, 0.0)
         check_number("tau", tau, 0.0, below=1.0)
         check_choice("combine", combine, ("max", "product"))
         check_choice("terminate", terminate, ("none", "sample"))
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
-            order = "AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep')"
-            why = "an autoreset in the next step would not reset what is sampled above it"
-            raise ValueError(f"{why}: go below it, {order}, or use SAME_STEP")
-        self.min_probability, self.rate, self.gain = min_probability, rate, gain
-        self.tau, self.combine, self.terminate = tau, combine, terminate
+            raise ValueError(
+                "an autoreset in the next step would not reset what is sampled above it. Go below "
+                "it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), "
+                "or use SAME_STEP."
+            )
+        self.min_probability = min_probability
+        """Smallest probability that a cost at its maximum ends an episode."""
+        self.max_probability = self._check_max_probability(min_probability, max_probability)
+        """Largest such probability, for all costs or each. Shape: () or (K,)."""
+        self.rate = rate
+        """Rate at which the probabilities follow the excess of the costs."""
+        self.gain = gain
+        """Gain of the present excess in the probabilities."""
+        self.tau = tau
+        """Share of the running maxima that a step keeps."""
+        self.combine = combine
+        """``"max"`` or ``"product"``."""
+        self.terminate = terminate
+        """``"none"`` or ``"sample"``."""
         zeros = np.zeros(self.num_costs)
-        self._bounds = zeros + min_probability, zeros + self.max_probability
-        self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
-        self.probabilities: Any = (
-            self._base
-        )  # p: greatest probability that each cost ends an episode, (K,)
-        self.cost_maxima: Any = (
-            None  # m: running means of the greatest cost in the batch, (K,); None at first
-        )
-        self._draws: Any = (
-            None  # where each random stream is, uint64 of NumPy; None before the first reset
-        )
+        self._low = zeros + min_probability
+        self._high = zeros + self.max_probability
+        # b of the class docstring.
+        self._base: Array = self._low if rate > 0.0 else self._high
+        self.probabilities: Array = self._base
+        """Largest probability p that each cost ends an episode. Shape: (K,)."""
+        self.cost_maxima: Array | None = None
+        """Running mean m of the largest cost in the batch, None before a step. Shape: (K,)."""
+        # Positions of the random streams, None before the first reset.
+        self._draws: NDArray[np.uint64] | None = None
+
+    def _check_max_probability(
+        self, min_probability: float, max_probability: float | Sequence[float]
+    ) -> NumPyArray:
+        highest = np.asarray(max_probability, np.float64)
+        if highest.shape not in ((), (self.num_costs,)):
+            raise ValueError(
+                f"max_probability must be a number or {self.num_costs}, one for each cost; "
+                f"got {max_probability!r}"
+            )
+        if not (min_probability > 0.0 and (highest >= min_probability).all()):
+            raise ValueError(
+                "min_probability must be positive and max_probability at least that; "
+                f"got {min_probability!r} and {max_probability!r}"
+            )
+        return highest
+
+    @property
+    def adapted(self) -> Array:
+        return self.probabilities
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
         if self.terminate == "sample" and (seed is not None or self._draws is None):
+            mask = None if options is None else options.get("reset_mask")
             begun = _begin_streams(seed, self.num_envs)
-            mask = None if options is None or self._draws is None else options.get("reset_mask")
-            self._draws = begun if mask is None else np.where(as_numpy(mask), begun, self._draws)
+            if mask is None or self._draws is None:
+                self._draws = begun
+            else:
+                self._draws = np.where(as_numpy(mask), begun, self._draws)
         return observation, info
 
-    def _shape(self, step: Step, costs: Any) -> Step:
+    def _shape(self, step: Step, costs: Array) -> Step:
         observation, reward, terminated, truncated, info = step
-        delta = info["termination_probability"] = self._termination_probability(costs)
+        delta = self._termination_probability(costs)
+        info["termination_probability"] = delta
         reward = self._xp.clip(reward * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
             sampled = self._sample(delta) & ~(terminated | truncated)
@@ -142,63 +210,105 @@ class ConstraintsAsTerminations(ConstraintWrapper):
                     info = _with_final(info, observation, sampled)
         return observation, reward, terminated, truncated, info
 
-    def _termination_probability(self, costs: Any) -> Any:
+    def _termination_probability(self, costs: Array) -> Array:
         xp = self._xp
-        if not (self._over.some_over and xp.all(self._over.over(costs))):
-            maxima = xp.clip(xp.astype(xp.max(detached(costs), axis=0), xp.float64), min=1e-6)
-            if self.cost_maxima is not None:
-                maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * maxima
-            self.cost_maxima = maxima
+        if not self._all_over(costs):
+            self._update_maxima(costs)
+        probability: Array
         if self.cost_maxima is None:
-            return xp.zeros_like(costs[:, 0])
+            probability = xp.zeros_like(costs[:, 0])
+            return probability
         slope = xp.astype(self.probabilities / self.cost_maxima, costs.dtype)
         bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
         each = xp.clip(xp.minimum(costs * slope, bound), min=0.0)
-        return xp.max(each, axis=1) if self.combine == "max" else 1.0 - xp.prod(1.0 - each, axis=1)
+        if self.combine == "max":
+            probability = xp.max(each, axis=1)
+        else:
+            probability = 1.0 - xp.prod(1.0 - each, axis=1)
+        return probability
 
-    def _sample(self, delta: Any) -> Any:
-        """Whose running episodes end by chance. Shape: (num_envs,), bool."""
+    def _update_maxima(self, costs: Array) -> None:
+        xp = self._xp
+        largest = xp.astype(xp.max(detached(costs), axis=0), xp.float64)
+        largest = xp.clip(largest, min=COST_MAXIMUM_FLOOR)
+        if self.cost_maxima is None:
+            self.cost_maxima = largest
+        else:
+            self.cost_maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * largest
+
+    def _sample(self, delta: Array) -> Array:
+        """Return the running episodes that end by chance. Shape: (num_envs,), bool."""
         if self._draws is None:
             raise not_reset(self)
-        self._draws = self._draws + STREAM_STEP
-        uniform = (_splitmix64(self._draws) >> 40).astype(np.float32) * np.float32(2.0**-24)
+        self._draws = self._draws + np.uint64(STREAM_STEP)
+        # The upper 24 bits are as many as a float32 in [0, 1) holds.
+        uniform = (_mix_bits(self._draws) >> 40).astype(np.float32) * np.float32(2.0**-24)
         sampled = as_kind_of(uniform, delta) < delta
         return sampled & self._over.running(delta) if self._over.some_over else sampled
 
-    def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
+    def _end_of_interval(self, excess: Array, count: int, adapt: bool) -> None:
         if adapt and self.rate > 0.0:
-            self._base = self._bounded(self._base * self._xp.exp(self.rate * excess))
-            self.probabilities = self._bounded(self._base * self._xp.exp(self.gain * excess))
+            xp = self._xp
+            self._base = self._bounded(self._base * xp.exp(self.rate * excess))
+            self.probabilities = self._bounded(self._base * xp.exp(self.gain * excess))
 
-    def _bounded(self, probabilities: Any) -> Any:
-        return self._xp.clip(probabilities, *map(self._vector, self._bounds))
+    def _bounded(self, probabilities: Array) -> Array:
+        low = self._like_costs(self._low)
+        high = self._like_costs(self._high)
+        bounded: Array = self._xp.clip(probabilities, low, high)
+        return bounded
 
 
-def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
-    """``info`` of a step on which the episodes of ``ended`` (num_envs,) ended too, without a reset."""
+def _with_final(info: Info, observation: Tree, ended: Array) -> Info:
+    """Return the ``info`` of a step that ended more episodes, without resetting them.
+
+    Args:
+        info: Info of the step.
+        observation: Observation of the step. It is the last one of the ended episodes.
+        ended: Environments whose episode ended. Shape: (num_envs,), bool.
+    """
     if "final_obs" not in info:
-        final = {"final_obs": map_arrays(copied, observation), "final_info": dict(info)}
-        return {**info, **final, "_final_obs": copied(ended), "_final_info": copied(ended)}
-    # final_obs is a full batch: its rows of environments that went on equal the observation already
-    return {
-        **info,
-        **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info},
-    }
+        return {
+            **info,
+            "final_obs": map_arrays(copied, observation),
+            "final_info": dict(info),
+            "_final_obs": copied(ended),
+            "_final_info": copied(ended),
+        }
+    # final_obs stays: its rows of running episodes equal the observation already.
+    final = dict(info)
+    for key in ("_final_obs", "_final_info"):
+        if key in info:
+            final[key] = info[key] | ended
+    return final
 
 
-def _begin_streams(seed: Seed, num_envs: int) -> Any:
-    """Where random streams begin, (num_envs,): an int's at (seed, i), a list's at (seed[i], 0), None's by chance."""
+# --- random numbers -------------------------------------------------------------------------------
+
+
+def _begin_streams(seed: Seed, num_envs: int) -> NDArray[np.uint64]:
+    """Return the positions at which the random streams of a seed begin. Shape: (num_envs,).
+
+    That of environment i follows from (seed, i), or from (seed[i], 0) for a list of seeds. None
+    draws a seed.
+    """
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
-    is_list = isinstance(seed, (list, tuple, np.ndarray))
-    seeds: Any = seed if is_list else [seed] * num_envs
-    words = np.array([int(x) % (1 << 64) for x in seeds], np.uint64)
-    indices = np.zeros_like(words) if is_list else np.arange(num_envs, dtype=np.uint64)
-    return _splitmix64(_splitmix64(words) ^ (indices * STREAM_STEP))
+    if isinstance(seed, (list, tuple, np.ndarray)):
+        seeds: Sequence[Any] = seed
+        indices = np.zeros(len(seed), np.uint64)
+    else:
+        seeds = [seed] * num_envs
+        indices = np.arange(num_envs, dtype=np.uint64)
+    words = np.array([int(each) % (1 << 64) for each in seeds], np.uint64)
+    return _mix_bits(_mix_bits(words) ^ (indices * np.uint64(STREAM_STEP)))
 
 
-def _splitmix64(x: Any) -> Any:
-    """Mix the 64 bits of each number (Steele, Lea & Flood 2014). Arrays of uint64, whose products wrap around."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
-    return x ^ (x >> 31)
+def _mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the 64 bits of each number by splitmix64 (Steele, Lea & Flood 2014).
+
+    Products wrap around.
+    """
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

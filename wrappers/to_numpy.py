@@ -1,34 +1,42 @@
-"""NumPy arrays from an environment of any other kind of arrays."""
+"""The wrapper that converts the arrays of an environment to NumPy, and the base of its siblings."""
 
-from abc import abstractmethod
-from typing import Any
+from abc import ABC, abstractmethod
 
 from legged_envs.wrappers.plumbing.arrays import (
     Array,
     Info,
     NumPyArray,
     Tree,
+    TreeType,
     as_kind_of,
     as_numpy,
     first_array,
     map_arrays,
 )
 from legged_envs.wrappers.plumbing.base import Options, Seed, StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import Step
+from legged_envs.wrappers.plumbing.layers import AnyEnv, Step
 
 
-class ArrayConversion(StatefulWrapper):
-    """What ``ToNumpy`` and ``ToTorch`` share: arrays that come are converted, and actions and masks on the way down."""
+class ArrayConversion(StatefulWrapper, ABC):
+    """A wrapper that converts the arrays of an environment.
+
+    Observations, rewards, flags and all arrays within ``info`` are converted on the way up, actions
+    and masks on the way down.
+
+    Args:
+        env: The environment.
+    """
 
     STATE = {"example": None}  # noqa: RUF012
 
-    def __init__(self, env: Any):
+    def __init__(self, env: AnyEnv):
         super().__init__(env)
-        self._example: Any = None  # an empty array of the kind that the environment gives and takes
+        # An empty array of the environment's kind, None before the first reset.
+        self._example: Array | None = None
 
     @abstractmethod
     def convert(self, array: Array) -> Array:
-        """An array of the environment, of any shape, as the kind that this wrapper gives."""
+        """Return an array of the environment, of any shape, in the kind of this wrapper."""
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         return super().reset(seed=seed, options=self._for_env(options))
@@ -41,32 +49,39 @@ class ArrayConversion(StatefulWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))
-        reward, terminated, truncated = (
-            self.convert(array) for array in (reward, terminated, truncated)
-        )
         return (
             map_arrays(self.convert, observation),
-            reward,
-            terminated,
-            truncated,
+            self.convert(reward),
+            self.convert(terminated),
+            self.convert(truncated),
             map_arrays(self.convert, info),
         )
 
-    def _for_env(self, tree: Any) -> Any:
-        """Arrays as the environment takes them; as they are until its first observation has told which those are."""
-        if self._example is None:
+    def _for_env(self, tree: TreeType) -> TreeType:
+        """Return a tree with arrays of the environment's kind.
+
+        Before the first observation has shown the kind, the tree stays as it is.
+        """
+        example = self._example
+        if example is None:
             return tree
-        return map_arrays(lambda array: as_kind_of(array, self._example), tree)
+        return map_arrays(lambda array: as_kind_of(array, example), tree)
 
 
 class ToNumpy(ArrayConversion):
-    """Observations, rewards, flags and all arrays within ``info`` as NumPy arrays that share memory with CPU tensors.
+    """Gives observations, rewards, flags and all arrays within ``info`` as NumPy arrays.
 
-    >>> import gymnasium as gym
-    >>> from legged_envs.wrappers.to_torch import ToTorch
-    >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))
-    >>> type(env.reset(seed=0)[0]), type(ToNumpy(env).reset(seed=0)[0])
-    (<class 'torch.Tensor'>, <class 'numpy.ndarray'>)
+    They share memory with tensors on the CPU.
+
+    Args:
+        env: The environment.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from legged_envs.wrappers.to_torch import ToTorch
+        >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))
+        >>> type(env.reset(seed=0)[0]), type(ToNumpy(env).reset(seed=0)[0])
+        (<class 'torch.Tensor'>, <class 'numpy.ndarray'>)
     """
 
     def convert(self, array: Array) -> NumPyArray:

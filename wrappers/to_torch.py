@@ -1,8 +1,10 @@
-"""Torch tensors from an environment of any other kind of arrays."""
+"""The wrapper that converts the arrays of an environment to torch tensors."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from legged_envs.wrappers.plumbing.arrays import Array, as_numpy, shareable
+from legged_envs.wrappers.plumbing.device import Device
+from legged_envs.wrappers.plumbing.layers import AnyEnv
 from legged_envs.wrappers.to_numpy import ArrayConversion
 
 if TYPE_CHECKING:
@@ -10,19 +12,28 @@ if TYPE_CHECKING:
 
 
 class ToTorch(ArrayConversion):
-    """All arrays of a reset or step as tensors of their own dtype on ``device``; CPU ones share the arrays' memory.
+    """Gives observations, rewards, flags and all arrays within ``info`` as torch tensors.
 
-    >>> import gymnasium as gym
-    >>> env = gym.make_vec("CartPole-v1", num_envs=2)
-    >>> type(env.reset(seed=0)[0]), type(ToTorch(env).reset(seed=0)[0])
-    (<class 'numpy.ndarray'>, <class 'torch.Tensor'>)
+    They keep their dtype. On the CPU they share memory with the environment's arrays.
+
+    Args:
+        env: The environment.
+        device: Device of the tensors.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = gym.make_vec("CartPole-v1", num_envs=2)
+        >>> type(env.reset(seed=0)[0]), type(ToTorch(env).reset(seed=0)[0])
+        (<class 'numpy.ndarray'>, <class 'torch.Tensor'>)
     """
 
-    def __init__(self, env: Any, device: "torch.device | str" = "cpu"):
-        import torch  # here, so that the other wrappers can be imported without it
+    def __init__(self, env: AnyEnv, device: Device = "cpu"):
+        # Imported here, so that the other wrappers work without torch.
+        import torch
 
         super().__init__(env)
         self.device = torch.device(device)
+        """Device of the tensors."""
 
     def convert(self, array: Array) -> "torch.Tensor":
         import torch

@@ -1,5 +1,6 @@
-"""A plain environment as a batch of one."""
+"""The wrapper that makes a batch of one of a plain environment."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -10,44 +11,79 @@ from legged_envs.wrappers.from_cmdp import reset_of_none
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 from legged_envs.wrappers.plumbing.base import Options, Seed, StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import Step, cost_attribute
+from legged_envs.wrappers.plumbing.device import Device
+from legged_envs.wrappers.plumbing.layers import AnyEnv, Step, cost_attribute
 
 
 class Unsqueeze(StatefulWrapper):
-    """A ``gymnasium.Env`` as a vector environment with ``num_envs`` 1 that does not reset by itself.
+    """Makes a ``gymnasium.Env`` a vector environment with ``num_envs`` 1 that never resets itself.
 
-    It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset DISABLED gives: NumPy
-    arrays whose first dimension is 1, also of the numbers and arrays within ``info``, each with a mask of the same name
-    and a leading underscore. ``reset(options={"reset_mask": array([False])})`` returns the last observation.
-    ``cost_names`` and ``cost_limits`` are those of the environment, if it has them. A vector environment of several and
-    a ``CMDP`` are a ValueError, no environment a TypeError. As all wrappers here do this to a plain environment, it can
-    stand at the end of a chain too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
+    It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset
+    DISABLED gives: NumPy arrays whose first dimension is 1, also of the numbers and arrays within
+    ``info``, each with a mask of the same name and a leading underscore. ``cost_names`` and
+    ``cost_limits`` are those of the environment, if it has them.
 
-    >>> import gymnasium as gym
-    >>> env = gym.make("CartPole-v1")
-    >>> env.reset(seed=0)[0].shape, Unsqueeze(env).reset(seed=0)[0].shape
-    ((4,), (1, 4))
+    All wrappers of this package do this to a plain environment. So ``Unsqueeze`` can stand at the
+    end of a chain too, as in OmniSafe:
+    ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
+
+    Args:
+        env: A plain ``gymnasium.Env``, or a chain as above.
+        device: Device on which the environment's arrays must be. None: any device.
+
+    Raises:
+        TypeError: ``env`` is not an environment.
+        ValueError: ``env`` is a batch of several environments, or a ``CMDP``.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = gym.make("CartPole-v1")
+        >>> env.reset(seed=0)[0].shape, Unsqueeze(env).reset(seed=0)[0].shape
+        ((4,), (1, 4))
     """
 
     STATE = {"observation": None}  # noqa: RUF012
+    cost_names: Sequence[str]
+    """Names of the cost terms, if the environment has them."""
+    cost_limits: Sequence[float]
+    """Limits of the cost terms, if the environment has them."""
 
-    def __init__(self, env: Any):
+    def __init__(self, env: AnyEnv, device: Device | None = None):
         if isinstance(env, VectorEnv) and env.num_envs != 1:
-            given = f"a vector environment with num_envs={env.num_envs}: it is a batch already, leave Unsqueeze out"
-            raise ValueError(f"Unsqueeze makes a batch of one plain gymnasium.Env, got {given}")
-        if not isinstance(env, (gym.Env, VectorEnv)) and not hasattr(
-            env, "need_auto_reset_wrapper"
-        ):
+            raise ValueError(
+                "Unsqueeze makes a batch of one plain gymnasium.Env, "
+                f"got a vector environment with num_envs={env.num_envs}. "
+                "It is a batch already: leave Unsqueeze out."
+            )
+        is_env = isinstance(env, (gym.Env, VectorEnv)) or hasattr(env, "need_auto_reset_wrapper")
+        if not is_env:
             raise TypeError(f"Unsqueeze needs a gymnasium.Env, got {type(env).__name__}")
-        super().__init__(env)
-        for name in ("cost_names", "cost_limits"):
-            if (value := cost_attribute(self.env, name)) is not None:
-                setattr(self, name, value)
-        self._observation: Any = None
+        super().__init__(env, device)
+        cost_names = cost_attribute(self.env, "cost_names")
+        if cost_names is not None:
+            self.cost_names = cost_names
+        cost_limits = cost_attribute(self.env, "cost_limits")
+        if cost_limits is not None:
+            self.cost_limits = cost_limits
+        # The last observation, which a reset of no environment returns.
+        self._observation: Tree | None = None
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Start a new episode, or none by ``reset_mask`` ``[False]``: at first a RuntimeError. A mask or list of seeds
-        of another length is a ValueError, a mask that is not boolean a TypeError."""
+        """Start a new episode.
+
+        Args:
+            seed: Seed of the environment, or a list of one.
+            options: Options of the environment. ``"reset_mask"`` [False] resets nothing and returns
+                the last observation.
+
+        Returns:
+            Observation and info.
+
+        Raises:
+            RuntimeError: The first reset resets nothing.
+            TypeError: The mask is not boolean.
+            ValueError: The mask or the list of seeds does not have one entry.
+        """
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
         mask = arrays.as_numpy((options or {}).get("reset_mask", np.ones(1, bool)))
@@ -66,10 +102,18 @@ class Unsqueeze(StatefulWrapper):
         return observation, info
 
     def step(self, actions: Tree) -> Step:
-        """Advance by one step with a batch of one action; a ``ValueError`` if it has another shape."""
-        shape = self.action_space.shape
-        if shape is not None and np.shape(cast(Any, actions)) != shape:
-            raise ValueError(f"actions must have shape {shape}, got {np.shape(cast(Any, actions))}")
+        """Step the environment with a batch of one action.
+
+        Returns:
+            Observation, reward, terminated, truncated and info.
+
+        Raises:
+            ValueError: The batch has another shape.
+        """
+        expected = self.action_space.shape
+        given = np.shape(cast("Any", actions)) if expected is not None else None
+        if given != expected:
+            raise ValueError(f"actions must have shape {expected}, got {given}")
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = arrays.map_arrays(arrays.copied, observation)
         return observation, reward, terminated, truncated, info

@@ -28,6 +28,7 @@ from legged_envs import make_task_cfg
 from legged_envs.envs import unwrap
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.wrappers import ObsNormalize, ToTorch
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
 GO2_MIMIC, G1_MIMIC = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
@@ -714,14 +715,23 @@ def test_gymnasiums_statistics_take_the_place_of_ours():
 
 
 @MODES
-def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(
+def test_gymnasiums_statistics_above_ours_are_refused_by_the_next_wrapper_or_at_the_first_end(
     mode, make_vec, make_single
 ):
-    theirs, env = gym.wrappers.vector.RecordEpisodeStatistics, make_vec(autoreset_mode=mode)
+    theirs = gym.wrappers.vector.RecordEpisodeStatistics
+    env = make_vec(autoreset_mode=mode, max_episode_steps=2)
     for below in (env, gym.wrappers.vector.TransformReward(env, abs), ObsNormalize(ToTorch(env))):
-        with pytest.raises(ValueError, match=r"info\['episode'\].*statistics=False"):
-            theirs(below)
+        for between in (theirs(below), gym.wrappers.vector.TransformReward(theirs(below), abs)):
+            with pytest.raises(ValueError, match=r"RecordEpisodeStatistics.*EpisodeStatistics"):
+                StatefulWrapper(between)
         assert theirs(below, stats_key="theirs").metadata == below.metadata
+        StatefulWrapper(theirs(below, stats_key="theirs"))
+    alone = theirs(env)
+    alone.reset(seed=0)
+    alone.step(np.zeros((alone.num_envs, 12), np.float32))
+    with pytest.raises(ValueError, match="episode"):
+        alone.step(np.zeros((alone.num_envs, 12), np.float32))
+    for below in (env, ObsNormalize(ToTorch(env))):
         assert gym.wrappers.vector.NormalizeReward(below).metadata["autoreset_mode"] is mode
     single = gym.wrappers.RecordEpisodeStatistics(make_single(max_episode_steps=2))
     single.reset(seed=0)

@@ -308,11 +308,19 @@ def test_constructors_take_the_device_of_omnisafe_wherever_it_stands():
     assert traces[0][0].shape == (1, 5)
     norm = Normalizer((5,))
     assert ObsNormalize(ToyVectorEnv(), device, norm).normalizer is norm
-    assert (
-        ActionRepeat(ToyVectorEnv(), 3, device).times
-        == ActionRepeat(ToyVectorEnv(), device, 3).times
-        == 3
-    )
+    assert ObsNormalize(ToyVectorEnv(), norm).normalizer is norm
+    assert ObsNormalize(ToyVectorEnv(), device, norm=norm).normalizer is norm
+    assert ActionRepeat(ToyVectorEnv(), 3, device).times == 3
+    assert TimeLimit(ToyVectorEnv(), 3, True).is_finite_horizon
+    assert AutoReset(ToyVectorEnv(), device, mode=NEXT_STEP).mode is NEXT_STEP
+    assert AutoReset(ToyVectorEnv(), NEXT_STEP, device=device).mode is NEXT_STEP
+    for scaled in (
+        ActionScale(ToyVectorEnv(), -2.0, 4.0),
+        ActionScale(ToyVectorEnv(), -2.0, high=4.0, device=device),
+        ActionScale(ToyVectorEnv(), device, low=-2.0, high=4.0),
+    ):
+        assert scaled.single_action_space.low.tolist() == [-2.0, -2.0]
+        assert scaled.single_action_space.high.tolist() == [4.0, 4.0]
     assert ToTorch(ToyVectorEnv(), "cpu").device == device
 
 
@@ -321,15 +329,30 @@ def test_a_device_where_the_environment_is_not_is_refused():
         (TimeLimit(ToyVectorEnv(), 5, device="cuda:1"), "cuda:1"),
         (AutoReset(ToyVectorEnv(), "cuda"), "cuda"),
     ):
-        with pytest.raises(
-            ValueError, match=rf"{type(env).__name__} was given device='{shown}'.*on 'cpu'.*ToTorch"
-        ):
+        with pytest.raises(ValueError, match=rf"{type(env).__name__}.*'{shown}'.*'cpu'.*ToTorch"):
             env.reset()
-    for given in (3, "gpu", None):
-        with pytest.raises(TypeError, match="takes one device"):
-            EpisodeStatistics(ToyVectorEnv(), device=given)
-    with pytest.raises(ValueError, match="'gpu' is not a valid AutoresetMode"):
+    for given in (3, "gpu"):
+        with pytest.raises(TypeError, match=f"device={given!r}"):
+            Unsqueeze(make_toy_env(), device=given)
+    with pytest.raises(TypeError, match=r"'cpu' and 'cuda'"):
+        RewardNormalize(ToyVectorEnv(), "cpu", device="cuda")
+    with pytest.raises(ValueError, match="gpu"):
         AutoReset(ToyVectorEnv(), "gpu")
+
+
+def test_an_argument_that_is_given_twice_or_not_at_all_is_refused():
+    norm = Normalizer(())
+    for wrapper in (ObsNormalize, RewardNormalize, CostNormalize):
+        with pytest.raises(TypeError, match="norm"):
+            wrapper(ToyVectorEnv(), norm, norm)
+    with pytest.raises(TypeError, match="mode"):
+        AutoReset(ToyVectorEnv(), NEXT_STEP, mode=SAME_STEP)
+    with pytest.raises(TypeError, match="is_finite_horizon"):
+        TimeLimit(ToyVectorEnv(), 3, "gpu")
+    with pytest.raises(TypeError, match="high=None"):
+        ActionScale(ToyVectorEnv(), -1.0)
+    with pytest.raises(TypeError, match=r"1\.0, 2\.0 and 3\.0"):
+        ActionScale(ToyVectorEnv(), 1.0, 2.0, high=3.0)
 
 
 def test_every_layer_can_save():

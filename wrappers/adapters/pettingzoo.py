@@ -11,7 +11,7 @@ from pettingzoo import ParallelEnv
 
 from legged_envs.wrappers.plumbing.adapter import OBSERVATION_GROUP, checked_reset
 from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
-from legged_envs.wrappers.plumbing.base import in_order
+from legged_envs.wrappers.plumbing.base import prepare_env
 from legged_envs.wrappers.plumbing.layers import Env
 
 Observations = dict[str, Tree]
@@ -36,7 +36,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
     """
 
     def __init__(self, env: Env):
-        env = in_order(env, "PettingZoo")
+        env = prepare_env(env, "PettingZoo")
         task: Any = getattr(env.unwrapped, "task", None)
         has_agents = hasattr(task, "possible_agents")
         resets_itself = env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED

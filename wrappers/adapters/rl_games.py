@@ -25,7 +25,7 @@ from legged_envs.wrappers.plumbing.adapter import (
     split_groups,
 )
 from legged_envs.wrappers.plumbing.arrays import Info, Tree
-from legged_envs.wrappers.plumbing.layers import COSTS, Env
+from legged_envs.wrappers.plumbing.layers import COST_KEYS, Env
 
 Observations = dict[str, torch.Tensor]
 """``obs`` for the policy and ``states`` for the critic, each (num_envs, …)."""
@@ -87,7 +87,7 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
         """
         observation, reward, terminated, truncated, info = self.env.step(actions)
         infos: Info = {"time_outs": truncated & ~terminated}
-        for key in COSTS:
+        for key in COST_KEYS:
             if key in info:
                 infos[key] = info[key]
         if "final_obs" in info:

@@ -1,4 +1,4 @@
-"""What the adapters ask of an environment that an RL library trains on, and how they read its observations."""
+"""What the adapters of the RL libraries share: checks of the environment and its observations."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -6,33 +6,47 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 from array_api_compat import is_torch_array
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.plumbing.arrays import Info, first_array
-from legged_envs.wrappers.plumbing.base import Options, ShowsEnv, in_order
+from legged_envs.wrappers.plumbing.base import Options, ShowsEnv, prepare_env
 from legged_envs.wrappers.plumbing.layers import Env, layers
 
-OBSERVATION_GROUP, STATE_GROUP = (
-    "policy",
-    "critic",
-)  # groups of a dict of observations: for both, for the critic alone
+OBSERVATION_GROUP = "policy"
+"""Key of the observation for policy and critic in a dict of observations."""
+STATE_GROUP = "critic"
+"""Key of the observation for the critic alone in a dict of observations."""
 LayerType = TypeVar("LayerType")
 
 
 class AdapterEnv(ShowsEnv):
-    """An environment ``env`` in the form that a library wants."""
+    """An environment ``env`` in the form that a library needs."""
 
     def close(self) -> None:
-        """Close the environment; it cannot be reset or stepped afterwards."""
+        """Close the environment. It cannot be reset or stepped afterwards."""
         self.env.close()
 
 
 class WrongArrays(TypeError, ValueError):
-    """An environment's arrays are of another kind than a library takes."""
+    """An environment's arrays are of another kind than the library takes."""
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """The environment in order; a ValueError with the right call unless it is a vector one in mode SAME_STEP."""
+    """Check the environment that an adapter was given, and prepare it as a wrapper does.
+
+    Args:
+        env: What the adapter was given.
+        library: Name of the library, for errors.
+        array: Kind of arrays that the library takes, ``"numpy"`` or ``"torch"``.
+
+    Returns:
+        The prepared environment.
+
+    Raises:
+        ValueError: ``env`` is not a vector environment, or not in autoreset mode SAME_STEP.
+    """
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
         raise ValueError(
@@ -43,46 +57,88 @@ def accept_env(env: Any, library: str, array: str) -> Any:
         raise ValueError(
             f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}"
         )
-    return in_order(env, library)
+    return prepare_env(env, library)
 
 
 def checked_reset(
     env: Env, library: str, array: str, seed: int | None, options: Options = None
 ) -> tuple[Any, Info]:
-    """``env.reset``; a :class:`WrongArrays` that says what to do if the observation is of another kind of arrays."""
+    """Reset an environment and check the kind of its arrays.
+
+    Args:
+        env: The environment.
+        library: Name of the library, for errors.
+        array: Kind of arrays that the library takes, ``"numpy"`` or ``"torch"``.
+        seed: Seed of the reset.
+        options: Options of the reset.
+
+    Returns:
+        Observation and info.
+
+    Raises:
+        WrongArrays: The observation is of another kind of arrays.
+    """
     observation, info = env.reset(seed=seed, options=options)
     example = first_array(observation)
-    if not (is_torch_array(example) if array == "torch" else isinstance(example, np.ndarray)):
-        how = _make_vec_call(env, array) if is_of_this_package(env.spec) else f"array={array!r}"
-        wrapper = f"legged_envs.wrappers.{'ToTorch' if array == 'torch' else 'ToNumpy'}"
-        wrong = f"{library} takes {array} arrays, got {type(example).__name__}"
-        raise WrongArrays(f"{wrong}: make the environment with {how}, or wrap it in {wrapper}")
+    if array == "torch":
+        is_right_kind = is_torch_array(example)
+        wrapper = "legged_envs.wrappers.ToTorch"
+    else:
+        is_right_kind = isinstance(example, np.ndarray)
+        wrapper = "legged_envs.wrappers.ToNumpy"
+    if not is_right_kind:
+        remedy = f"array={array!r}"
+        if is_of_this_package(env.spec):
+            remedy = _make_vec_call(env, array)
+        raise WrongArrays(
+            f"{library} takes {array} arrays, got {type(example).__name__}: "
+            f"make the environment with {remedy}, or wrap it in {wrapper}"
+        )
     return observation, info
 
 
 def _make_vec_call(env: Any, array: str) -> str:
     spec = getattr(env, "spec", None)
-    call = f"gymnasium.make_vec({'id' if spec is None else repr(spec.id)}, num_envs={getattr(env, 'num_envs', 'N')}"
+    env_id = "id" if spec is None else repr(spec.id)
+    num_envs = getattr(env, "num_envs", "N")
+    call = f"gymnasium.make_vec({env_id}, num_envs={num_envs}"
     if is_of_this_package(spec):
         return f"{call}, autoreset_mode='SameStep', array={array!r})"
     return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
 
 
-def is_of_this_package(spec: gym.envs.registration.EnvSpec | None) -> bool:
-    """Whether ``make_vec`` makes an id as it makes this package's, with the keyword ``array``."""
-    return str(getattr(spec, "vector_entry_point", "")).startswith("legged_envs.")
+def is_of_this_package(spec: EnvSpec | None) -> bool:
+    """Return True if ``make_vec`` takes this package's keywords, such as ``array``, for an id."""
+    entry_point = str(getattr(spec, "vector_entry_point", ""))
+    return entry_point.startswith("legged_envs.")
 
 
 def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
-    return next((layer for layer in layers(env) if isinstance(layer, kind)), None)
+    """Return the outermost layer of a class, or None if the stack has no such layer."""
+    for layer in layers(env):
+        if isinstance(layer, kind):
+            return layer
+    return None
 
 
-def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
-    """Spaces of the observation for the policy and for the critic alone, or None; without ``policy`` a ValueError."""
+def group_spaces(env: Env, library: str) -> tuple[Space[Any], Space[Any] | None]:
+    """Return the spaces of the observation for the policy and of that for the critic alone.
+
+    Args:
+        env: The environment.
+        library: Name of the library, for errors.
+
+    Returns:
+        The space of the group ``policy``, or of the observation if it has no groups; and that of
+        the group ``critic``, or None.
+
+    Raises:
+        ValueError: There are groups, but not ``policy``.
+    """
     space = env.single_observation_space
-    groups = (
-        dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
-    )
+    if not isinstance(space, gym.spaces.Dict):
+        return space, None
+    groups = dict(space.spaces)
     if OBSERVATION_GROUP not in groups:
         raise ValueError(
             f"{library} needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}"
@@ -91,7 +147,19 @@ def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any]
 
 
 def split_groups(observation: Any, convert: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The converted observations for the policy and for the critic alone, or None without one."""
-    groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
-    critic = groups.get(STATE_GROUP)
-    return convert(groups[OBSERVATION_GROUP]), None if critic is None else convert(critic)
+    """Return the converted observations for the policy and for the critic alone.
+
+    Args:
+        observation: An observation, or a dict of the groups ``policy`` and, maybe, ``critic``.
+        convert: It is called with each of the two.
+
+    Returns:
+        The observation for the policy, and that for the critic or None.
+    """
+    if not isinstance(observation, dict):
+        return convert(observation), None
+    policy = convert(observation[OBSERVATION_GROUP])
+    critic = observation.get(STATE_GROUP)
+    if critic is None:
+        return policy, None
+    return policy, convert(critic)

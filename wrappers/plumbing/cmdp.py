@@ -1,6 +1,6 @@
-"""The cost as a return value of ``step``: the 6-tuple of Safety-Gymnasium, for code that was written for it."""
+"""The cost as a return value of ``step``, for code written for Safety-Gymnasium's six values."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 from array_api_compat import array_namespace
@@ -9,56 +9,121 @@ from gymnasium.vector import VectorEnv
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 from legged_envs.wrappers.plumbing.base import StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import name_of
+from legged_envs.wrappers.plumbing.device import Device
+from legged_envs.wrappers.plumbing.layers import Env, SingleEnv, name_of
 
-_NO_COST = (
-    "{env} reports no info['cost'], so there is no cost to return. The environments of legged_envs report one "
-    "(gymnasium.make_vec('Legged/Go2-Flat-v0', num_envs=…)); to another environment add a wrapper below this one that "
-    "writes it: CostReduce, if it reports info['costs']"
-)
+SixValues: TypeAlias = tuple[Tree, Array, Array, Array, Array, Info]
+"""Observation, reward, cost, terminated, truncated and info."""
 
 
 class VectorCMDP(StatefulWrapper):
-    """``step`` of a batch returns ``(observation, reward, cost, terminated, truncated, info)``; it goes outermost.
+    """A vector environment with the cost as a return value of ``step``. It goes outermost.
 
-    ``cost`` has shape (num_envs,) and belongs to this transition, also in environments whose episode it ended. In mode
-    SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
-    Safety-Gymnasium's names of ``final_obs``. The first step of an environment that reports no cost is a
-    ValueError, one that is no vector environment a TypeError."""
+    The cost belongs to the transition of its step, also in environments whose episode the step
+    ended. In mode SAME_STEP the true last observations are ``info["final_observation"]``, marked by
+    ``info["_final_observation"]``: Safety-Gymnasium's names of ``final_obs`` and ``_final_obs``.
+
+    Args:
+        env: A vector environment that reports ``info["cost"]``.
+        device: Device on which the environment's arrays must be. None: any device.
+
+    Raises:
+        TypeError: ``env`` is not a vector environment.
+
+    Example:
+        >>> import gymnasium as gym, legged_envs
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> _ = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        >>> env = VectorCMDP(env)
+        >>> _ = env.reset(seed=0)
+        >>> observation, reward, cost, terminated, truncated, info = env.step(
+        ...     env.action_space.sample()
+        ... )
+        >>> cost.shape
+        (2,)
+    """
 
     outermost = True
     STATE = {"reports_costs": None}  # noqa: RUF012
 
-    def __init__(self, env: Any):
+    def __init__(self, env: Env, device: Device | None = None):
         if not isinstance(env, VectorEnv):
             raise TypeError(
-                f"VectorCMDP needs a VectorEnv, got {type(env).__name__}: CMDP takes a plain gymnasium.Env"
+                f"VectorCMDP needs a VectorEnv, got {type(env).__name__}. "
+                "For a plain gymnasium.Env take CMDP."
             )
-        super().__init__(env)
+        super().__init__(env, device)
         self._reports_costs = False
 
-    def step(self, actions: Tree) -> tuple[Tree, Array, Array, Array, Array, Info]:  # type: ignore[override]
+    def step(self, actions: Tree) -> SixValues:  # type: ignore[override]
+        """Step the environments.
+
+        Returns:
+            Observation, reward, cost, terminated, truncated and info. Shape of the cost:
+            (num_envs,).
+
+        Raises:
+            ValueError: The environment has never reported a cost.
+        """
         observation, reward, terminated, truncated, info = self.env.step(actions)
         cost = info.get("cost")
         if cost is None:
             if not self._reports_costs:
-                raise ValueError(_NO_COST.format(env=name_of(self)))
-            cost = array_namespace(reward).zeros_like(
-                reward
-            )  # Gymnasium leaves the key out of a step that only resets
+                raise _no_cost(self)
+            # Gymnasium leaves the key out of a step in which all environments only reset.
+            cost = array_namespace(reward).zeros_like(reward)
         self._reports_costs = True
-        info = {FINAL_NAMES.get(key, key): value for key, value in info.items()}
-        return observation, reward, cost, terminated, truncated, info
+        renamed = {FINAL_NAMES.get(key, key): value for key, value in info.items()}
+        return observation, reward, cost, terminated, truncated, renamed
 
 
 class CMDP(gym.Wrapper[Any, Any, Any, Any]):
-    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``;
-    ValueError if the environment reports no cost."""
+    """A plain ``gymnasium.Env`` with the cost as a return value of ``step``. It goes outermost.
+
+    Args:
+        env: A plain environment that reports ``info["cost"]``.
+
+    Example:
+        >>> import gymnasium as gym, legged_envs
+        >>> env = gym.make("Legged/Go2-Flat-v0")
+        >>> _ = env.reset(seed=0)
+        >>> len(env.step(env.action_space.sample()))
+        5
+        >>> env = CMDP(env)
+        >>> _ = env.reset(seed=0)
+        >>> observation, reward, cost, terminated, truncated, info = env.step(
+        ...     env.action_space.sample()
+        ... )
+        >>> cost == info["cost"]
+        True
+    """
 
     outermost = True
 
-    def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, Info]:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, action: Any
+    ) -> tuple[Any, Any, float, bool, bool, Info]:
+        """Step the environment.
+
+        Returns:
+            Observation, reward, cost, terminated, truncated and info.
+
+        Raises:
+            ValueError: The environment reports no cost.
+        """
         observation, reward, terminated, truncated, info = self.env.step(action)
         if "cost" not in info:
-            raise ValueError(_NO_COST.format(env=name_of(self)))
-        return observation, reward, float(info["cost"]), terminated, truncated, info
+            raise _no_cost(self)
+        cost = float(info["cost"])
+        return observation, reward, cost, terminated, truncated, info
+
+
+def _no_cost(wrapper: Env | SingleEnv) -> ValueError:
+    return ValueError(
+        f"{name_of(wrapper)} reports no info['cost'], so there is no cost to return. "
+        "The environments of legged_envs report one: "
+        "gymnasium.make_vec('Legged/Go2-Flat-v0', num_envs=…). "
+        "Below this wrapper, add one that writes info['cost'] for other environments: "
+        "CostReduce, if they report info['costs']."
+    )

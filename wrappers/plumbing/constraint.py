@@ -1,7 +1,8 @@
-"""What the wrappers that train a policy to keep costs below limits share."""
+"""The base class of the wrappers that make a policy keep its costs below limits."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,170 +12,274 @@ from gymnasium.vector import AutoresetMode
 from legged_envs.checks import whole_number
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, NumPyArray, Tree
-from legged_envs.wrappers.plumbing.base import Episodes, StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import Env, Step, autoreset_mode, cost_attribute, name_of
+from legged_envs.wrappers.plumbing.base import Shape, StatefulWrapper
+from legged_envs.wrappers.plumbing.episodes import Episodes
+from legged_envs.wrappers.plumbing.layers import (
+    AnyEnv,
+    State,
+    Step,
+    autoreset_mode,
+    cost_attribute,
+    name_of,
+)
 from legged_envs.wrappers.plumbing.multipliers import relative_excess
 
-RAW_COSTS = (
-    "original_costs",
-    "costs",
-    "original_cost",
-    "cost",
-)  # the first in info has the unit of the limits
-PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
+RAW_COST_KEYS = ("original_costs", "costs", "original_cost", "cost")
+"""Keys of costs in ``info``. The first one that is there has the unit of the limits."""
+PER_ENV = ("num_envs",)
+"""Shape of an array with a number for each environment."""
+PER_COST = ("num_costs",)
+"""Shape of an array with a number for each cost."""
 
 
-class ConstraintWrapper(StatefulWrapper):
-    """Measures each cost's mean per step against its limit; adapts to it every ``interval`` steps past ``warmup``.
+class ConstraintWrapper(StatefulWrapper, ABC):
+    """A wrapper that adapts numbers, one for each cost, to keep mean costs below limits.
 
-    What an environment does between an episode's end and its reset enters no mean. Normalised costs give way to
-    ``info["original_costs"]``. The reward that leaves has the dtype of the environment's, or float32 if that is no real
-    floating one; ``info`` holds the environment's own as ``original_reward`` (num_envs,), and under the one key of
-    ``whole_keys`` what is adapted, (K,), as of this step. The K ``limits`` are what each cost may be on average per
-    step; None takes ``cost_limits`` of ``env.unwrapped``, or of the single environments of a ``SyncVectorEnv``. Steps
-    without K costs, or limits that are not K > 0 finite numbers of at least 0, are a ValueError."""
+    It measures the mean of each cost per step, and adapts every ``interval`` steps. What an
+    environment does between the end of its episode and its reset enters no mean. Where costs are
+    normalised, it reads ``info["original_costs"]``.
 
-    log_name: ClassVar[str]  # what the adapted numbers are called in info["log"]
-    adapts: ClassVar[str]  # the attribute that holds the adapted numbers
-    STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
+    The reward that it returns has the dtype of the environment's reward, or float32 if that is not
+    a real floating one. ``info["original_reward"]`` (num_envs,) is the environment's reward, and
+    the key in ``whole_keys`` holds the adapted numbers (K,) that this step used.
 
-    def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
+    Args:
+        env: The environment, as for :class:`StatefulWrapper`.
+        limits: Limit of the mean of each cost per step, K > 0 finite numbers of at least 0. None:
+            ``cost_limits`` of ``env.unwrapped``, or of the environments of a ``SyncVectorEnv``.
+        interval: Number of steps between two adaptations.
+        warmup: Number of steps before the first adaptation.
+
+    Raises:
+        ValueError: The limits are missing or wrong, or a step reports another number of costs.
+    """
+
+    log_name: ClassVar[str]
+    """Name of the adapted numbers in ``info["log"]``."""
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        "over": PER_ENV,
+        "steps": None,
+        "cost_sums": PER_COST,
+        "count": None,
+    }
+    _over: Episodes
+
+    def __init__(self, env: AnyEnv, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
         names = tuple(cost_attribute(self, "cost_names") or ())
-        self.limits = self._check_limits(
-            limits, names
-        )  # (K,) float64: what each cost may be on average per step
+        self.limits = self._check_limits(limits, names)
+        """Limit of the mean of each cost per step. Shape: (K,), float64."""
         self.num_costs = len(self.limits)
-        counted = tuple(f"cost_{k}" for k in range(self.num_costs))
-        self.cost_names: tuple[str, ...] = names if len(names) == self.num_costs else counted
+        """Number of costs K."""
+        if len(names) != self.num_costs:
+            names = tuple(f"cost_{k}" for k in range(self.num_costs))
+        self.cost_names: tuple[str, ...] = names
+        """Name of each cost."""
         self.interval = whole_number("interval", interval)
+        """Number of steps between two adaptations."""
         self.warmup = whole_number("warmup", warmup, least=0)
+        """Number of steps before the first adaptation."""
         self.steps = 0
+        """Number of steps so far."""
         self._over = Episodes(autoreset_mode(self))
-        self._cost_sums: Any = np.zeros(self.num_costs)  # of the present interval
-        self._count: Any = 0.0  # transitions of the present interval
-        self._xp: Any = None  # namespace of the environment's arrays
+        # Sums of the costs, and number of transitions, of the present interval.
+        self._cost_sums: Array = np.zeros(self.num_costs)
+        self._count: Any = 0.0
+        # Functions of the library of the environment's arrays, known after the first step.
+        self._namespace: ModuleType | None = None
 
     def _check_limits(self, limits: Sequence[float] | None, names: tuple[str, ...]) -> NumPyArray:
-        name, own = type(self).__name__, cost_attribute(self, "cost_limits")
+        owner = type(self).__name__
+        own = cost_attribute(self, "cost_limits")
         if own is not None and len(own) == 0:
             raise ValueError(
-                f"{name} needs an environment with costs, and {name_of(self)} has no cost terms"
+                f"{owner} needs an environment with costs, and {name_of(self)} has no cost terms"
             )
-        if limits is None and own is None:
+        if limits is None:
+            if own is None:
+                raise ValueError(
+                    f"{owner} finds no cost_limits in {name_of(self)}: "
+                    "pass limits=, one number for each cost"
+                )
+            return _check_numbers(owner, own)
+        array = np.asarray(limits, np.float64)
+        if own is not None and array.shape != (len(own),):
             raise ValueError(
-                f"{name} finds no cost_limits in {name_of(self)}: pass limits=, one number for each cost"
+                f"{owner}'s limits must be {len(own)} numbers ({', '.join(names)}), got {limits!r}"
             )
-        array = np.asarray(own if limits is None else limits, np.float64)
-        if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
-            expected = (
-                "one number for each cost"
-                if own is None
-                else f"{len(own)} numbers ({', '.join(names)})"
-            )
-            raise ValueError(f"{name}'s limits must be {expected}, got {limits!r}")
-        if not (np.isfinite(array).all() and (array >= 0.0).all()):
-            raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
-        return array
+        return _check_numbers(owner, limits)
+
+    # --- steps ------------------------------------------------------------------------------------
 
     def _begin(
         self, observation: Tree, info: Info, begun: Array, *, partial: bool
     ) -> tuple[Tree, Info]:
         return observation, self._with_log(info)
 
-    def step(self, actions: Any) -> Step:
+    def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        if self._xp is None:
+        if self._namespace is None:
             self._start(reward)
-        xp = self._xp
-        own = {
-            "original_reward": reward,
-            **dict.fromkeys(self.whole_keys, arrays.copied(self.adapted)),
-        }
-        floating = (
-            reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
-        )
-        costs = self._counted(self._read_costs(floating, info))
-        self._cost_sums = self._cost_sums + xp.sum(arrays.detached(costs), axis=0, dtype=xp.float64)
-        if self._over.some_over:
-            self._count = self._count + xp.sum(xp.astype(self._over.running(reward), xp.float64))
-        else:
-            self._count = self._count + self.num_envs
-        step = observation, floating, terminated, truncated, self._with_log({**info, **own})
-        step = _, _, terminated, truncated, _ = self._shape(step, costs)
+        original_reward = reward
+        reward = self._as_floats(reward)
+        costs = self._counted(self._read_costs(reward, info))
+        info = {**info, "original_reward": original_reward}
+        for key in self.whole_keys:
+            info[key] = arrays.copied(self.adapted)
+        self._add_to_interval(reward, costs)
+        step = (observation, reward, terminated, truncated, self._with_log(info))
+        shaped = self._shape(step, costs)
+        _, _, terminated, truncated, _ = shaped
         if self._over.mode is not AutoresetMode.SAME_STEP:
-            self._over.step(arrays.either(terminated, truncated))
+            self._over.step(arrays.union_rows(terminated, truncated))
         self.steps += 1
         if self.steps % self.interval == 0:
-            if (count := int(self._count)) > 0:
-                excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
-                self._end_of_interval(excess, count, self.steps > self.warmup)
-            self._cost_sums, self._count = xp.zeros_like(self._cost_sums), 0.0
-        return step
-
-    @abstractmethod
-    def _shape(self, step: Step, costs: Any) -> Step:
-        """The step to give, of which the reward is floating, for ``costs`` (num_envs, K), 0 without an episode."""
+            self._close_interval()
+        return shaped
 
     def _start(self, example: Array) -> None:
-        """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
-        state = self.state_dict()
-        whole = {key: state[key] for key, shape in self.STATE.items() if shape != PER_ENV}
-        super().load_state_dict(
-            {**state, **arrays.map_arrays(lambda array: arrays.as_kind_of(array, example), whole)}
-        )
-        self._xp = array_namespace(example)
+        """Convert what is adapted to the kind and device of the environment's arrays.
 
-    def _counted(self, values: Any) -> Any:
-        """``values`` (num_envs, …) with 0 in the rows where no episode runs."""
+        Until now it is an array of NumPy, or of the state that was loaded.
+        """
+        state = self.state_dict()
+        for key, shape in self.STATE.items():
+            # What belongs to the environments stays: masks convert themselves, and random streams
+            # are NumPy's.
+            if shape != PER_ENV:
+                state[key] = arrays.map_arrays(
+                    lambda array: arrays.as_kind_of(array, example), state[key]
+                )
+        super().load_state_dict(state)
+        self._namespace = array_namespace(example)
+
+    @property
+    def _xp(self) -> ModuleType:
+        """Functions of the library of the environment's arrays, from the first step on."""
+        assert self._namespace is not None
+        return self._namespace
+
+    def _as_floats(self, reward: Array) -> Array:
+        if self._xp.isdtype(reward.dtype, "real floating"):
+            return reward
+        converted: Array = self._xp.astype(reward, self._xp.float32)
+        return converted
+
+    def _read_costs(self, reward: Array, info: Info) -> Array:
+        """Return the costs of all environments. Shape: (num_envs, K).
+
+        They are 0 in a step in which every environment only resets.
+        """
+        xp = self._xp
+        shape = (self.num_envs, self.num_costs)
+        costs: Array | None = None
+        if self._all_over(reward):
+            costs = xp.zeros(shape, dtype=reward.dtype, device=device(reward))
+            return costs
+        for key in RAW_COST_KEYS:
+            if info.get(key) is not None:
+                costs = info[key]
+                break
+        owner = type(self).__name__
+        if costs is None:
+            raise ValueError(
+                f"{owner} needs costs: info has neither 'costs' nor 'cost', got {list(info)}"
+            )
+        if costs.ndim != 2:
+            costs = costs[:, None]
+        if costs.shape != shape:
+            raise ValueError(
+                f"{owner} has {self.num_costs} limits, so costs must have shape {shape}, "
+                f"got {tuple(costs.shape)}"
+            )
+        if costs.dtype != reward.dtype:
+            costs = xp.astype(costs, reward.dtype)
+        return costs
+
+    def _all_over(self, example: Array) -> bool:
+        """Return True if no environment has a running episode."""
+        return self._over.some_over and bool(self._xp.all(self._over.over(example)))
+
+    def _counted(self, values: Array) -> Array:
+        """Return ``values`` (num_envs, …) with 0 in the rows without a running episode."""
         if not self._over.some_over:
             return values
         running = self._xp.astype(self._over.running(values), values.dtype)
-        return values * running[(slice(None), *(None,) * (values.ndim - 1))]
-
-    def _read_costs(self, reward: Any, info: Info) -> Any:
-        """The costs of every row, 0 of a step in which every environment only resets. Shape: (num_envs, K)."""
-        shape = self.num_envs, self.num_costs
-        if self._over.some_over and self._xp.all(self._over.over(reward)):
-            return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
-        costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
-        if costs is None:
-            raise ValueError(
-                f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}"
-            )
-        costs = costs if costs.ndim == 2 else costs[:, None]
-        if costs.shape != shape:
-            wanted = (
-                f"{type(self).__name__} has {shape[1]} limits, so costs must have shape {shape}"
-            )
-            raise ValueError(f"{wanted}, got {tuple(costs.shape)}")
-        return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
+        return values * arrays.align_rows(running, values.ndim)
 
     @abstractmethod
-    def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
-        """Adapt to the ``relative_excess`` (K,) of an interval of ``count`` transitions, or in warm-up only note it."""
+    def _shape(self, step: Step, costs: Array) -> Step:
+        """Return the step that the wrapper returns.
+
+        Args:
+            step: The step of the environment, with a floating reward.
+            costs: The costs, 0 without a running episode. Shape: (num_envs, K).
+        """
+
+    # --- intervals --------------------------------------------------------------------------------
+
+    def _add_to_interval(self, reward: Array, costs: Array) -> None:
+        xp = self._xp
+        sums = xp.sum(arrays.detached(costs), axis=0, dtype=xp.float64)
+        self._cost_sums = self._cost_sums + sums
+        if self._over.some_over:
+            running = xp.astype(self._over.running(reward), xp.float64)
+            self._count = self._count + xp.sum(running)
+        else:
+            self._count = self._count + self.num_envs
+
+    def _close_interval(self) -> None:
+        count = int(self._count)
+        if count > 0:
+            limits = self._like_costs(self.limits)
+            excess = relative_excess(self._cost_sums / count, limits)
+            self._end_of_interval(excess, count, self.steps > self.warmup)
+        self._cost_sums = self._xp.zeros_like(self._cost_sums)
+        self._count = 0.0
+
+    @abstractmethod
+    def _end_of_interval(self, excess: Array, count: int, adapt: bool) -> None:
+        """Adapt to an interval.
+
+        Args:
+            excess: Excess of the mean costs, see ``relative_excess``. Shape: (K,).
+            count: Number of transitions of the interval.
+            adapt: False during the warm-up: only note the excess.
+        """
 
     @property
-    def adapted(self) -> Any:
+    @abstractmethod
+    def adapted(self) -> Array:
         """The number that is adapted for each cost. Shape: (K,)."""
-        return getattr(self, self.adapts)
 
-    def _vector(self, values: NumPyArray) -> Any:
+    def _like_costs(self, values: NumPyArray) -> Array:
         return arrays.as_kind_of(values, self._cost_sums)
 
     def _with_log(self, info: Info) -> Info:
         if "log" not in info or self.steps == 0:
             return info
+        log = dict(info["log"])
         values = arrays.copied(self.adapted)
-        own = {f"{self.log_name}/{name}": values[k] for k, name in enumerate(self.cost_names)}
-        return {**info, "log": {**info["log"], **own}}
+        for k, name in enumerate(self.cost_names):
+            log[f"{self.log_name}/{name}"] = values[k]
+        return {**info, "log": log}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    # --- state ------------------------------------------------------------------------------------
+
+    def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        self._xp = None  # the next step makes the arrays those of the environment
+        # The next step converts what was loaded to the kind of the environment's arrays.
+        self._namespace = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_xp": None,
-        }  # modules cannot be pickled; the next step finds it again
+    def __getstate__(self) -> State:
+        # Modules cannot be pickled. The next step finds it again.
+        return {**self.__dict__, "_namespace": None}
+
+
+def _check_numbers(owner: str, limits: Sequence[float]) -> NumPyArray:
+    array = np.asarray(limits, np.float64)
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"{owner}'s limits must be one number for each cost, got {limits!r}")
+    if not (np.isfinite(array).all() and (array >= 0.0).all()):
+        raise ValueError(f"{owner}'s limits must be finite and at least 0, got {array.tolist()}")
+    return array

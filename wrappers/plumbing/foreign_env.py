@@ -1,9 +1,13 @@
-"""The door for other people's environments: above it every step has the one form that
-docs/how-to/wrappers.md describes."""
+"""The layer around other people's environments. Above it every step has one form.
+
+That form is described in docs/how-to/wrappers.md.
+"""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,76 +15,96 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 
 from legged_envs.wrappers.from_cmdp import FromCMDP
 from legged_envs.wrappers.plumbing import arrays
-from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.arrays import Array, Info, NumPyArray, Tree
 from legged_envs.wrappers.plumbing.layers import (
-    COSTS,
+    COST_KEYS,
     Env,
+    SingleEnv,
+    State,
     Step,
     autoreset_mode,
     layers,
     state_below,
 )
 
-SingleEnv = gym.Env[Any, Any]
-
 
 class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
-    """A vector environment of Gymnasium's kind in the form that this package's wrappers, which put it around, expect.
+    """A vector environment of Gymnasium's kind in the form that this package's wrappers expect.
 
-    In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects), equal to the observation where
-    ``_final_obs`` is false, and costs are at the top level of ``info`` on the step they belong to (not in
-    ``final_info`` alone). A ``SyncVectorEnv`` leaves rows that :meth:`end_episodes` names out of every step until their
-    reset: it refuses to step them, which would take their next episodes' random numbers. Others step them, unseen."""
+    The wrappers put it around such an environment themselves. In mode SAME_STEP ``final_obs`` is a
+    full batch instead of an array of objects, equal to the observation where ``_final_obs`` is
+    false. Costs are at the top level of ``info`` on the step that they belong to, instead of in
+    ``final_info`` alone.
+
+    A ``SyncVectorEnv`` skips the environments that :meth:`end_episodes` named until their reset: it
+    refuses to step them, and their next episodes would lose random numbers. Other environments step
+    them, and the result is not used.
+
+    Args:
+        env: The vector environment.
+    """
 
     def __init__(self, env: Env):
         super().__init__(env)
+        # Environments whose episode a layer above has ended.
         self._over = np.zeros(self.num_envs, bool)
 
     def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Tree, Info]:
-        mask = None if options is None else options.get("reset_mask")
-        result = self.env.reset(seed=seed, options=None if options is None else dict(options))
-        self._over &= False if mask is None else ~arrays.as_numpy(mask)
-        return result
+        mask = None
+        options_below = None
+        if options is not None:
+            mask = options.get("reset_mask")
+            options_below = dict(options)
+        env: Any = self.env
+        observation, info = env.reset(seed=seed, options=options_below)
+        if mask is None:
+            self._over[:] = False
+        else:
+            self._over &= ~arrays.as_numpy(mask)
+        return observation, info
 
     def step(self, actions: Tree) -> Step:
         core = self.env.unwrapped
         if isinstance(core, SyncVectorEnv) and self._over.any():
-            return _step_without(self._over, core, self.env, actions)
+            with _waiting(core, self._over):
+                return self.env.step(actions)
         observation, reward, terminated, truncated, info = self.env.step(actions)
         if "final_obs" in info or "final_info" in info:
-            info = _in_order(observation, terminated | truncated, info)
+            info = _uniform_info(observation, terminated | truncated, info)
         return observation, reward, terminated, truncated, info
 
     def end_episodes(self, mask: Array) -> None:
+        """Leave the environments of a mask (num_envs,) out of the steps until their reset."""
         self._over |= arrays.as_numpy(mask)
 
-    def get_state(self) -> dict[str, Any]:
-        """The state of the environment, or of a ``SyncVectorEnv``'s single ones; a TypeError without ``get_state``."""
+    def get_state(self) -> State:
+        """Return the state of the environment, or of the single ones of a ``SyncVectorEnv``.
+
+        Raises:
+            TypeError: They have no ``get_state``.
+        """
         env: Any = self.env
-        steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
-        if not steps_alone or not all(one.has_wrapper_attr("get_state") for one in env.envs):
+        if not _saves_single_envs(env):
             return {"env": state_below(env), "over": self._over.copy()}
         return {
-            "envs": [one.get_wrapper_attr("get_state")() for one in env.envs],
-            "wrappers": [
-                [copy.deepcopy(_changing(layer)) for layer in [*layers(one)][:-1]]
-                for one in env.envs
-            ],
+            "envs": [single.get_wrapper_attr("get_state")() for single in env.envs],
+            "wrappers": [_wrapper_states(single) for single in env.envs],
             "observations": copy.deepcopy(env._env_obs),
             "waiting": env._autoreset_envs.copy(),
             "over": self._over.copy(),
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`get_state` of the same environments with the same wrappers."""
+    def set_state(self, state: State) -> None:
+        """Return to a state from :meth:`get_state` of the same environments and wrappers."""
         env: Any = self.env
         if "envs" in state:
-            for one, inner, own in zip(env.envs, state["envs"], state["wrappers"], strict=True):
-                one.get_wrapper_attr("set_state")(inner)
-                for layer, held in zip([*layers(one)][:-1], own, strict=True):
-                    vars(layer).update(copy.deepcopy(held))
+            for single, inner, wrappers in zip(
+                env.envs, state["envs"], state["wrappers"], strict=True
+            ):
+                single.get_wrapper_attr("set_state")(inner)
+                _set_wrapper_states(single, wrappers)
             env._env_obs = copy.deepcopy(state["observations"])
             env._autoreset_envs = state["waiting"].copy()
         else:
@@ -88,68 +112,96 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over = state["over"].copy()
 
 
-def put_in_order(env: Any) -> Env:
-    """A stack's bottom with the door it needs; a plain ``gymnasium.Env`` becomes a batch of one without autoreset."""
+def wrap_foreign(env: Any) -> Env:
+    """Return the bottom of a stack in the form that this package's wrappers expect.
+
+    Args:
+        env: A vector environment; a plain ``gymnasium.Env``, which becomes a batch of one without
+            autoreset; or an environment of OmniSafe. Anything else is returned as it is.
+    """
+    wrapped: Env = env
     if isinstance(env, VectorEnv):
-        needs_door = (
-            isinstance(env.unwrapped, SyncVectorEnv)
-            or autoreset_mode(env) is not AutoresetMode.DISABLED
-        )
-        return ForeignEnv(env) if needs_door else env
-    if isinstance(env, gym.Env):
+        resets_itself = autoreset_mode(env) is not AutoresetMode.DISABLED
+        if resets_itself or isinstance(env.unwrapped, SyncVectorEnv):
+            wrapped = ForeignEnv(env)
+    elif isinstance(env, gym.Env):
         batch = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
         batch.spec = env.spec
-        return ForeignEnv(batch)
-    return FromCMDP(env) if hasattr(env, "need_auto_reset_wrapper") else env
+        wrapped = ForeignEnv(batch)
+    elif hasattr(env, "need_auto_reset_wrapper"):
+        wrapped = FromCMDP(env)
+    return wrapped
 
 
 def transition_cost(info: Info, key: str) -> Array | None:
-    """A step's cost or costs, or None. Gymnasium's SAME_STEP reports those of last steps in ``final_info`` alone."""
-    costs, final_info = info.get(key), info.get("final_info")
+    """Return the cost or costs of a step, also where Gymnasium hides them.
+
+    Gymnasium's mode SAME_STEP reports those of an episode's last step in ``final_info`` alone.
+
+    Args:
+        info: Info of the step.
+        key: ``"cost"`` or ``"costs"``.
+
+    Returns:
+        The values. Shape: (num_envs,) or (num_envs, K). None if the step reports none.
+    """
+    costs: Array | None = info.get(key)
+    final_info = info.get("final_info")
     if not isinstance(final_info, dict) or f"_{key}" not in final_info:
         return costs
-    rows, final_costs = final_info[f"_{key}"], final_info[key]
-    return (
-        arrays.blank_rows(~rows, final_costs)
-        if costs is None
-        else arrays.where_rows(rows, final_costs, costs)
-    )
+    rows = final_info[f"_{key}"]
+    final_costs: Array = final_info[key]
+    if costs is None:
+        return arrays.blank_rows(~rows, final_costs)
+    return arrays.where_rows(rows, final_costs, costs)
 
 
-def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
-    ordered = dict(info)
+def _uniform_info(observation: Tree, ended: Array, info: Info) -> Info:
+    uniform = dict(info)
     if "final_obs" in info:
-        rows = ordered["_final_obs"] = info.get("_final_obs", ended)
-        ordered["final_obs"] = _full_batch(rows, info["final_obs"], observation)
-    for key in COSTS:
+        rows = info.get("_final_obs", ended)
+        uniform["_final_obs"] = rows
+        uniform["final_obs"] = _full_batch(rows, info["final_obs"], observation)
+    for key in COST_KEYS:
         cost = transition_cost(info, key)
-        if cost is not None:
-            ordered[key] = cost
-            masks = [
-                part[f"_{key}"] for part in (info, info.get("final_info", {})) if f"_{key}" in part
-            ]
-            if masks:
-                ordered[f"_{key}"] = masks[0] | masks[-1]
-    return ordered
+        if cost is None:
+            continue
+        uniform[key] = cost
+        reports = (info, info.get("final_info", {}))
+        masks = [report[f"_{key}"] for report in reports if f"_{key}" in report]
+        if masks:
+            uniform[f"_{key}"] = masks[0] | masks[-1]
+    return uniform
 
 
 def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
-    """``observation`` with the rows of a full batch or of Gymnasium's array of single observations."""
-    if not (isinstance(final, np.ndarray) and final.dtype == object):
-        return cast(Tree, arrays.where_rows(rows, final, observation))
-    ids = np.flatnonzero(arrays.as_numpy(rows)).tolist()
+    """Return ``observation`` with the last observations of the ended episodes in their rows.
 
-    def write(array: Any, *values: Any) -> Array:
+    Args:
+        rows: Environments whose episode ended. Shape: (num_envs,), bool.
+        final: A full batch, or Gymnasium's array of single observations.
+        observation: Observations after the step.
+    """
+    if not isinstance(final, np.ndarray) or final.dtype != object:
+        return arrays.where_rows(rows, final, observation)
+    env_ids = np.flatnonzero(arrays.as_numpy(rows)).tolist()
+
+    def write(array: Array, *values: Any) -> Array:
         batch: Any = arrays.copied(array)
-        for i, value in zip(ids, values, strict=True):
+        for i, value in zip(env_ids, values, strict=True):
             batch[i] = arrays.as_kind_of(np.asarray(value), batch)
-        return cast(Array, batch)
+        written: Array = batch
+        return written
 
-    return cast(Tree, arrays.map_leaves(write, observation, *final[ids]))
+    full: Tree = arrays.map_leaves(write, observation, *final[env_ids])
+    return full
 
 
-class _Held(gym.Wrapper[Any, Any, Any, Any]):
-    """An environment that waits: it returns its last observation, whatever is asked of it."""
+# --- environments of a SyncVectorEnv that wait for their reset ------------------------------------
+
+
+class _WaitingEnv(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that returns its last observation from every reset and step."""
 
     def __init__(self, env: SingleEnv, observation: Any):
         super().__init__(env)
@@ -162,25 +214,52 @@ class _Held(gym.Wrapper[Any, Any, Any, Any]):
         return self._observation, 0.0, False, False, {}
 
 
-def _step_without(rows: np.ndarray[Any, Any], core: SyncVectorEnv, env: Env, actions: Tree) -> Step:
+@contextmanager
+def _waiting(core: SyncVectorEnv, mask: NumPyArray) -> Iterator[None]:
+    """Let the environments of a mask (num_envs,) wait while the others are stepped."""
     envs = list(core.envs)
-    for i in np.flatnonzero(rows):
-        core.envs[i] = _Held(envs[i], core._env_obs[i])
+    for i in np.flatnonzero(mask):
+        core.envs[i] = _WaitingEnv(envs[i], core._env_obs[i])
     try:
-        core.reset(options={"reset_mask": rows.copy()})  # forgets that they have ended
-        return env.step(actions)
+        # This reset changes no environment. The batch forgets that their episodes have ended.
+        core.reset(options={"reset_mask": mask.copy()})
+        yield
     finally:
         core.envs[:] = envs
 
 
 def _itself(env: SingleEnv) -> SingleEnv:
+    # A function at the top level, because a batch that holds a lambda cannot be pickled.
     return env
 
 
-def _changing(layer: Any) -> dict[str, Any]:
-    """What a wrapper of Gymnasium holds that changes, such as the count of its ``TimeLimit``."""
-    return {
-        key: held
-        for key, held in vars(layer).items()
-        if key != "env" and "space" not in key and "spec" not in key
-    }
+# --- state of the wrappers of single environments -------------------------------------------------
+
+
+def _saves_single_envs(env: Any) -> bool:
+    if not isinstance(env, SyncVectorEnv) or hasattr(env, "get_state"):
+        return False
+    return all(single.has_wrapper_attr("get_state") for single in env.envs)
+
+
+def _wrappers_of(single: SingleEnv) -> list[Any]:
+    return list(layers(single))[:-1]
+
+
+def _wrapper_states(single: SingleEnv) -> list[State]:
+    """Return copies of what the wrappers hold that changes, such as the count of a time limit."""
+    states = []
+    for wrapper in _wrappers_of(single):
+        state = {}
+        for key, value in vars(wrapper).items():
+            if key != "env" and "space" not in key and "spec" not in key:
+                state[key] = value
+        # Copied as a whole, so that what two attributes share stays shared.
+        states.append(copy.deepcopy(state))
+    return states
+
+
+def _set_wrapper_states(single: SingleEnv, states: list[State]) -> None:
+    for wrapper, state in zip(_wrappers_of(single), states, strict=True):
+        # Gymnasium's wrappers have no method that sets their state.
+        vars(wrapper).update(copy.deepcopy(state))

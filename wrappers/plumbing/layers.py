@@ -1,24 +1,42 @@
-"""Questions that concern a whole stack: its layers, its mode, its costs, and whose episodes are over."""
+"""Questions about a whole stack of wrappers: its layers, autoreset mode, costs and state."""
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import gymnasium as gym
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 
 Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
+SingleEnv: TypeAlias = gym.Env[Any, Any]
+"""A plain environment, one that is not a batch."""
 Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
-"""Observation, reward, terminated, truncated, info."""
-COSTS = (
-    "cost",
-    "costs",
-)  # keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)
+"""Observation, reward, terminated, truncated and info."""
+State: TypeAlias = dict[str, Any]
+"""A saved state, by the names of its parts."""
+COST_KEYS = ("cost", "costs")
+"""Keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)."""
+
+
+class SixValueEnv(Protocol):
+    """An environment with six values per step, such as OmniSafe's ``CMDP``."""
+
+    @property
+    def observation_space(self) -> Any: ...
+    @property
+    def action_space(self) -> Any: ...
+    def reset(self, *args: Any, **kwargs: Any) -> Any: ...
+    def step(self, action: Any, /) -> Any: ...
+
+
+AnyEnv: TypeAlias = Env | SingleEnv | SixValueEnv
+"""Everything that a wrapper can be put around."""
 
 
 def layers(env: Any) -> Iterator[Any]:
-    """The wrappers of a stack from the outside in, and the environment itself."""
+    """Iterate over the wrappers of a stack from the outside in, and then the environment itself."""
     while env is not env.unwrapped:
         yield env
         env = env.env
@@ -26,43 +44,71 @@ def layers(env: Any) -> Iterator[Any]:
 
 
 def autoreset_mode(env: Env) -> AutoresetMode:
-    """When an environment resets; Gymnasium's default is the next step."""
+    """Return when an environment resets, by default NEXT_STEP as in Gymnasium."""
     return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
-def name_of(env: Any) -> str:
-    """What an error calls the environment at the bottom of a stack: its class and its id. Its ``str`` may be pages."""
-    core = env.unwrapped
-    return type(core).__name__ if core.spec is None else f"{type(core).__name__} {core.spec.id!r}"
+def name_of(env: Env | SingleEnv) -> str:
+    """Return the class and id of the environment at the bottom of a stack, for errors.
+
+    The ``str`` of an environment may be pages long.
+    """
+    core: Any = env.unwrapped
+    class_name = type(core).__name__
+    if core.spec is None:
+        return class_name
+    return f"{class_name} {core.spec.id!r}"
 
 
-def cost_attribute(env: Any, name: str) -> Any:
-    """``cost_names`` or ``cost_limits`` of ``env.unwrapped``, or of its first single environment; None without such."""
-    core = env.unwrapped
-    if hasattr(core, name) or not isinstance(core, SyncVectorEnv):
-        return getattr(core, name, None)
+def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
+    """Return ``cost_names`` or ``cost_limits`` of the environment at the bottom of a stack.
+
+    Args:
+        env: The stack.
+        name: Name of the attribute.
+
+    Returns:
+        The attribute of ``env.unwrapped``, or else that of the first environment of a
+        ``SyncVectorEnv``. None if neither has it.
+    """
+    core: Any = env.unwrapped
+    if hasattr(core, name):
+        return getattr(core, name)
+    if not isinstance(core, SyncVectorEnv):
+        return None
     single = core.envs[0]
     return single.get_wrapper_attr(name) if single.has_wrapper_attr(name) else None
 
 
-def end_episodes(env: Any, mask: Array) -> None:
-    """Tell every layer below that the episodes of ``mask`` (num_envs,) are over: nothing counts until their reset."""
+def end_episodes(env: Env, mask: Array) -> None:
+    """Tell every layer of a stack that episodes are over, so that nothing counts until their reset.
+
+    Args:
+        env: The stack.
+        mask: Environments whose episode is over. Shape: (num_envs,), bool.
+    """
     for layer in layers(env):
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)
 
 
-def whole_keys(env: Any) -> frozenset[str]:
-    """Keys of ``info`` that layers name as having no row for each environment, but one number for each cost."""
-    return frozenset[str]().union(
-        *(getattr(type(layer), "whole_keys", ()) for layer in layers(env))
-    )
+def whole_keys(env: Env) -> frozenset[str]:
+    """Return the keys of ``info`` that hold one number for each cost and no row per environment."""
+    keys: set[str] = set()
+    for layer in layers(env):
+        keys.update(getattr(type(layer), "whole_keys", ()))
+    return frozenset(keys)
 
 
-def state_below(env: Any) -> Any:
-    """``env.get_state()``; a ``TypeError`` if it has none to give, as Gymnasium's own wrappers and environments."""
+def state_below(env: object) -> Any:
+    """Return ``env.get_state()``.
+
+    Raises:
+        TypeError: ``env`` has no ``get_state``, as Gymnasium's own wrappers and environments.
+    """
     if not hasattr(env, "get_state"):
         raise TypeError(
-            f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()"
+            f"{type(env).__name__} has no get_state. "
+            "Save each wrapper separately with its state_dict()."
         )
     return env.get_state()

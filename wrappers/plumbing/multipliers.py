@@ -1,92 +1,158 @@
 """Lagrange multipliers that rise while costs exceed their limits and fall while they keep them."""
 
 import copy
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from legged_envs.wrappers.plumbing.arrays import Array
 
-def relative_excess(means: Any, limits: Any) -> Any:
-    """Excess of mean costs over limits, in units of the limits: min(mean / limit − 1, 1), or min(mean, 1) of a limit 0.
-    The bound keeps first steps from winding multipliers up. Shapes, any kind: (…, K), (K,) or (…, K) → (…, K)."""
+
+def relative_excess(means: Array, limits: Array) -> Array:
+    """Return by how much mean costs exceed their limits, in units of the limits.
+
+    That is min(mean / limit - 1, 1), or min(mean, 1) where the limit is 0. The upper bound keeps
+    the first steps of a training from winding multipliers up.
+
+    Args:
+        means: Mean costs. Shape: (…, K).
+        limits: Their limits. Shape: (K,) or (…, K).
+
+    Returns:
+        The excess, of the same kind of arrays. Shape: (…, K).
+    """
     xp = array_namespace(means, limits)
     scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
-    return xp.clip((means - limits) / scales, max=1.0)
+    excess: Array = xp.clip((means - limits) / scales, max=1.0)
+    return excess
 
 
 class PIDMultipliers:
-    """Multipliers λ ≥ 0 that answer an excess e by a controller with integral, proportional and derivative part::
+    """Lagrange multipliers with an integral, a proportional and a derivative part.
+
+    With e the excess of an update and e' that of the update before, 0 at first::
 
         I ← clip(I + integral · e, 0, maximum)
-        λ = clip(proportional · e + I + derivative · max(e − e', 0), 0, maximum)
+        λ = clip(proportional · e + I + derivative · max(e - e', 0), 0, maximum)
 
-    e' is the excess of the update before, 0 at first. With the integral part alone this is dual ascent; the
-    proportional part answers at once, the derivative part an excess that grows (Stooke et al. 2020, "Responsive safety
-    in reinforcement learning by PID Lagrangian methods", algorithm 2). ``initial`` is λ and I at the start: an array of
-    any kind, device and shape, to whose dtype gains and float64 sums are rounded. A ``maximum`` of None is none; a gain
-    or bound that is negative or NaN is a ``ValueError``."""
+    With the integral part alone this is dual ascent. The proportional part answers at once, and the
+    derivative part answers an excess that grows. See Stooke et al. 2020, "Responsive safety in
+    reinforcement learning by PID Lagrangian methods", algorithm 2.
+
+    Args:
+        initial: λ and I at the start, an array of any kind, device and shape. Gains, and sums that
+            are made in float64, are rounded to its dtype.
+        integral: Gain of the integral part.
+        proportional: Gain of the proportional part.
+        derivative: Gain of the derivative part.
+        maximum: Upper bound of I and λ. None: no bound.
+
+    Raises:
+        ValueError: A gain or the bound is negative or NaN.
+    """
 
     def __init__(
         self,
-        initial: Any,
+        initial: Array,
         *,
         integral: float,
         proportional: float = 0.0,
         derivative: float = 0.0,
         maximum: float | None = None,
     ):
-        gains = {"integral": integral, "proportional": proportional, "derivative": derivative}
-        for name, value in (gains | {"maximum": 0.0 if maximum is None else maximum}).items():
-            if not value >= 0.0:
-                raise ValueError(f"{name} of the multipliers must be at least 0, got {value!r}")
+        _check_gain("integral", integral)
+        _check_gain("proportional", proportional)
+        _check_gain("derivative", derivative)
+        if maximum is not None:
+            _check_gain("maximum", maximum)
         xp = array_namespace(initial)
-        self._gains = [float(xp.asarray(gain, dtype=initial.dtype)) for gain in gains.values()]
+        self._integral_gain = _rounded(integral, xp, initial)
+        self._proportional_gain = _rounded(proportional, xp, initial)
+        self._derivative_gain = _rounded(derivative, xp, initial)
         self._maximum = maximum
-        # No array of the state is ever written to: an update puts others in their place.
-        start = xp.asarray(initial, copy=True)
-        self._state = {"multipliers": start, "integral": start, "last_excess": xp.zeros_like(start)}
+        # The arrays of the state are never written to: an update replaces them.
+        start: Array = xp.asarray(initial, copy=True)
+        self._state: dict[str, Array] = {
+            "multipliers": start,
+            "integral": start,
+            "last_excess": xp.zeros_like(start),
+        }
 
     @property
-    def values(self) -> Any:
+    def values(self) -> Array:
         """The multipliers λ. Shape: that of ``initial``."""
         return self._state["multipliers"]
 
-    def update(self, excess: Any, follow: bool = True) -> None:
-        """Follow ``excess``, of the shape of λ, or only keep it as e'. Where it is not finite, nothing changes."""
-        xp, old, dtype = array_namespace(excess), self._state, self.values.dtype
+    def update(self, excess: Array, follow: bool = True) -> None:
+        """Adapt the multipliers to an excess. Elements that are not finite change nothing.
 
-        def bounded(total: Any) -> Any:
-            return xp.astype(xp.clip(total, min=0.0, max=self._maximum), dtype)
-
+        Args:
+            excess: The excess e. Shape: that of ``initial``.
+            follow: False only keeps the excess as e' of the next update.
+        """
+        xp = array_namespace(excess)
         updated = {"last_excess": excess}
         if follow:
-            parts = excess, old["integral"], xp.clip(excess - old["last_excess"], min=0.0)
-            error, integral, rise = (xp.astype(part, xp.float64) for part in parts)
-            k_i, k_p, k_d = self._gains
-            updated["integral"] = bounded(integral + k_i * error)
-            updated["multipliers"] = bounded(
-                k_p * error + xp.astype(updated["integral"], xp.float64) + k_d * rise
+            rise = xp.clip(excess - self._state["last_excess"], min=0.0)
+            integral = self._bounded(
+                xp.astype(self._state["integral"], xp.float64)
+                + self._integral_gain * xp.astype(excess, xp.float64)
             )
-        measured = xp.isfinite(excess)
-        self._state = old | {
-            name: xp.where(measured, array, old[name]) for name, array in updated.items()
-        }
+            updated["integral"] = integral
+            updated["multipliers"] = self._bounded(
+                self._proportional_gain * xp.astype(excess, xp.float64)
+                + xp.astype(integral, xp.float64)
+                + self._derivative_gain * xp.astype(rise, xp.float64)
+            )
+        is_measured = xp.isfinite(excess)
+        state = dict(self._state)
+        for name, array in updated.items():
+            state[name] = xp.where(is_measured, array, self._state[name])
+        self._state = state
 
-    def state_dict(self) -> dict[str, Any]:
-        """λ, I and e' as ``multipliers``, ``integral`` and ``last_excess``, copied. Shapes: that of ``initial``."""
+    def _bounded(self, total: Array) -> Array:
+        xp = array_namespace(total)
+        clipped = xp.clip(total, min=0.0, max=self._maximum)
+        bounded: Array = xp.astype(clipped, self.values.dtype)
+        return bounded
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return copies of λ, I and e' as ``multipliers``, ``integral`` and ``last_excess``."""
         return copy.deepcopy(self._state)
 
-    def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` unless ``state`` has the arrays of :meth:`state_dict`, of the shape of ``initial``."""
+    def check_state(self, state: dict[str, Array]) -> None:
+        """Check a state before it is loaded.
+
+        Raises:
+            ValueError: An array is missing, or of another shape than ``initial``.
+        """
         for name, own in self._state.items():
-            got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
-            if got != tuple(own.shape):
+            shape = tuple(own.shape)
+            given: object = f"only {sorted(state)}"
+            if name in state:
+                given = tuple(np.shape(state[name]))
+            if given != shape:
                 raise ValueError(
-                    f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}"
+                    f"the multipliers need a state whose {name!r} has shape {shape}, got {given}"
                 )
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state, of any array kind; a ``ValueError`` if an array is missing or of another shape."""
+    def load_state_dict(self, state: dict[str, Array]) -> None:
+        """Return to a state from :meth:`state_dict`, of any array kind.
+
+        Raises:
+            ValueError: An array is missing, or of another shape than ``initial``.
+        """
         self.check_state(state)
-        self._state = copy.deepcopy({name: state[name] for name in self._state})
+        loaded = {name: state[name] for name in self._state}
+        self._state = copy.deepcopy(loaded)
+
+
+def _check_gain(name: str, value: float) -> None:
+    # Not "value < 0.0": NaN must fail too.
+    if not value >= 0.0:
+        raise ValueError(f"{name} of the multipliers must be at least 0, got {value!r}")
+
+
+def _rounded(gain: float, xp: ModuleType, example: Array) -> float:
+    return float(xp.asarray(gain, dtype=example.dtype))

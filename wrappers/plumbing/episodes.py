@@ -1,0 +1,116 @@
+"""The one place that knows which environments have no running episode."""
+
+from typing import cast
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array
+
+
+class Episodes:
+    """A mask of the environments whose episode is over and that are not reset yet.
+
+    Such environments count nothing. How long that lasts depends on the autoreset mode of the
+    environment below:
+
+    ==========  =======================
+    mode        an ended episode is over
+    ==========  =======================
+    SAME_STEP   never
+    NEXT_STEP   during the next step
+    DISABLED    until its reset
+    ==========  =======================
+
+    Masks (num_envs,) may be arrays of any kind. They are returned in the kind that is asked for.
+
+    Args:
+        mode: Autoreset mode of the environment below.
+    """
+
+    def __init__(self, mode: AutoresetMode):
+        self.mode = mode
+        """Autoreset mode of the environment below."""
+        self.some_over = False
+        """True if at least one episode is over."""
+        # None until an episode was over.
+        self._over: Array | None = None
+
+    def over(self, example: Array) -> Array:
+        """Return the mask of the environments whose episode is over.
+
+        Args:
+            example: An array with a row per environment. The mask is of its kind.
+
+        Returns:
+            The mask. Shape: (num_envs,), bool.
+        """
+        over = self._over
+        if over is None:
+            over = np.zeros(example.shape[0], bool)
+        self._over = arrays.as_kind_of(over, example)
+        return self._over
+
+    def running(self, example: Array) -> Array:
+        """Return the mask of the environments whose episode runs: the opposite of :meth:`over`."""
+        return ~self.over(example)
+
+    def begin(self, begun: Array) -> None:
+        """Note that the environments of a mask (num_envs,) were reset."""
+        if self.some_over:
+            self._set(self.over(begun) & ~begun)
+
+    def end(self, ended: Array) -> None:
+        """Note that the episodes of a mask (num_envs,) are over."""
+        if self.some_over:
+            earlier = cast("Array", self._over)
+            self._set(arrays.as_kind_of(ended, earlier) | earlier)
+        else:
+            self._set(arrays.copied(ended))
+
+    def step(self, ended: Array | None) -> None:
+        """Note the episodes that a step ended.
+
+        Args:
+            ended: Environments whose episode ended, None if there are none. Shape: (num_envs,).
+        """
+        if self.mode is AutoresetMode.DISABLED:
+            if ended is not None:
+                self.end(ended)
+        elif self.mode is AutoresetMode.NEXT_STEP and (ended is not None or self.some_over):
+            # The environment has reset in this step what had ended in the step before.
+            self._over = None if ended is None else arrays.copied(ended)
+            self.some_over = ended is not None
+
+    def _set(self, over: Array) -> None:
+        self._over = over
+        self.some_over = arrays.any_row(over)
+
+    def state_dict(self) -> Array | None:
+        """Return a copy of the mask of the ended episodes, or None if no episode is over."""
+        if not self.some_over:
+            return None
+        return arrays.copied(cast("Array", self._over))
+
+    def check_state(self, state: Array | None) -> None:
+        """Check a state before it is loaded.
+
+        Raises:
+            ValueError: The state is not a boolean mask or None, or is of another autoreset mode.
+        """
+        if state is None:
+            return
+        if "bool" not in str(getattr(state, "dtype", None)):
+            raise ValueError(f"the mask of ended episodes must be boolean, got {state!r}")
+        if self.mode is AutoresetMode.SAME_STEP and arrays.any_row(state):
+            raise ValueError(
+                f"the state is of another autoreset mode than {self.mode}: "
+                "it has episodes that wait for their reset"
+            )
+
+    def load_state_dict(self, state: Array | None) -> None:
+        """Return to a state from :meth:`state_dict`."""
+        self.some_over = False
+        if state is not None:
+            self._set(arrays.copied(state))

@@ -1,0 +1,81 @@
+"""Saving and loading of the single values that make up a wrapper's state."""
+
+from collections import deque
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from legged_envs.wrappers.plumbing import arrays
+
+
+@runtime_checkable
+class HasState(Protocol):
+    """A part of a wrapper that saves and loads itself, such as a ``Normalizer``."""
+
+    def state_dict(self) -> Any: ...
+    def check_state(self, state: Any, /) -> None: ...
+    def load_state_dict(self, state: Any, /) -> None: ...
+
+
+def saved_value(value: Any) -> Any:
+    """Return a copy of a value in the form in which it is saved."""
+    if isinstance(value, HasState):
+        return value.state_dict()
+    if isinstance(value, dict):
+        return {key: saved_value(part) for key, part in value.items()}
+    if isinstance(value, deque):
+        return list(value)
+    return arrays.map_arrays(arrays.copied, value)
+
+
+def check_value(current: Any, saved: Any) -> None:
+    """Check that a saved value can take the place of the current one.
+
+    Args:
+        current: The value of the wrapper.
+        saved: The value from a state.
+
+    Raises:
+        KeyError: A part is missing.
+        ValueError: A part does not fit.
+    """
+    if isinstance(current, HasState):
+        current.check_state(saved)
+    elif isinstance(current, dict):
+        for key, part in current.items():
+            check_value(part, saved[key])
+    elif not isinstance(saved, _accepted_types(current)):
+        raise ValueError(f"expected a {type(current).__name__} like {current!r}, got {saved!r}")
+
+
+def load_value(current: Any, saved: Any) -> Any:
+    """Return what takes the place of the current value when a saved one is loaded.
+
+    Args:
+        current: The value of the wrapper. Dicts and parts with a state are loaded in place.
+        saved: The value from a state, which :func:`check_value` has accepted.
+
+    Returns:
+        ``current`` itself if it was loaded in place, or else a copy of ``saved``.
+    """
+    if isinstance(current, HasState):
+        current.load_state_dict(saved)
+        return current
+    if isinstance(current, dict):
+        for key, part in current.items():
+            current[key] = load_value(part, saved[key])
+        return current
+    if isinstance(current, deque):
+        return deque(saved, current.maxlen)
+    return arrays.map_arrays(arrays.copied, saved)
+
+
+def _accepted_types(current: object) -> tuple[type, ...]:
+    # By exact type: a bool is an int too, and must not be replaced by a number.
+    if type(current) is bool:
+        return (bool,)
+    if type(current) is int:
+        return (int, np.integer)
+    if type(current) is deque:
+        return (list, deque)
+    return (object,)
