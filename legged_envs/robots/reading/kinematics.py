@@ -1,70 +1,125 @@
-"""How a robot lifts its feet, from its model."""
+"""Joint angles that lift the feet of a robot, from its model."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from legged_envs.robots import RobotCfg
-from legged_envs.robots.reading.draft import way
+from legged_envs.robots.reading.pose import body_path
 
-_STEPS, _GAIN, _DAMPING = 200, 0.5, 1e-4
+NUM_ITERATIONS = 200
+"""Steps of the inverse kinematics."""
+
+STEP_SIZE = 0.5
+"""Fraction of a least-squares step that is taken."""
+
+DAMPING = 1e-4
+"""Damping of the least squares, m²: keeps steps small near a stretched leg."""
+
+LEVEL_WEIGHTS = (0.3, 0.0)
+"""Weights of the orientation, m/rad: an error of 1 rad counts as this length. The second value is
+for legs that cannot keep the foot level."""
+
+TOLERANCE = 0.1
+"""Largest error of the position of a lifted foot, as a fraction of the height."""
 
 
 @lru_cache
-def in_legs(robot: RobotCfg) -> tuple[bool, ...]:
-    """Whether each joint is on the way from the base to a foot: those of arms and heads are not."""
+def is_leg_joint(robot: RobotCfg) -> tuple[bool, ...]:
+    """Return for each joint whether it is between the base and a foot, unlike in arms and heads."""
     model = mujoco.MjModel.from_xml_path(str(robot.path))
-    legs = {body for name in robot.foot_names for body in way(model, model.body(name).id)}
-    return tuple(model.joint(name).bodyid[0] in legs for name in robot.joint_names)
+    leg_bodies: set[int] = set()
+    for foot in robot.foot_names:
+        leg_bodies.update(body_path(model, model.body(foot).id))
+    return tuple(model.joint(name).bodyid[0] in leg_bodies for name in robot.joint_names)
+
+
+class _Leg(NamedTuple):
+    """The joints that lift one foot."""
+
+    foot: str
+    """Name of the foot's body."""
+    joints: list[int]
+    """Indices of the joints in ``RobotCfg.joint_names``."""
+    qpos: np.ndarray
+    """Their indices in ``qpos``."""
+    dofs: np.ndarray
+    """Their indices in ``qvel``."""
 
 
 @lru_cache
-def lifted(robot: RobotCfg, height: float) -> np.ndarray:
-    """How far from the default pose the joints of each leg lift its foot by ``height``, m, straight up, and keep it
-    level where they can, rad: the least change, by damped least squares. Joints that move other feet too, and those
-    that are not driven to positions, stay. Shape: (num_feet, num_joints). ValueError if a leg is too short for that."""
+def leg_lift_angles(robot: RobotCfg, height: float) -> np.ndarray:
+    """Return how far the joints of each leg turn to lift its foot straight up.
+
+    The feet stay level where the legs can keep them so. The change of the joints is the smallest
+    one, by damped least squares (Buss 2004, "Introduction to inverse kinematics"). Joints that move
+    several feet, and those that are not driven to positions, stay.
+
+    Args:
+        robot: Robot in its default pose.
+        height: Height by which each foot is lifted, m.
+
+    Returns:
+        Changes from the default pose, rad. Shape: (num_feet, num_joints).
+
+    Raises:
+        ValueError: If a leg is too short for this height.
+    """
     model = mujoco.MjModel.from_xml_path(str(robot.path))
-    data, legs = (
-        mujoco.MjData(model),
-        [{*way(model, model.body(name).id)} for name in robot.foot_names],
-    )
-    joints = [model.joint(name) for name in robot.joint_names]
-    default = {
-        joint.qposadr[0]: value
-        for joint, value in zip(joints, robot.default_joint_pos, strict=True)
-    }
-    result, jacobian = np.zeros((len(legs), robot.num_joints)), np.zeros((6, model.nv))
-    for foot, name in enumerate(robot.foot_names):
-        body, own = data.body(name), legs[foot].difference(*legs[:foot], *legs[foot + 1 :])
-        moved = [
-            i
-            for i, kind in enumerate(robot.actuators)
-            if kind == "position" and joints[i].bodyid[0] in own
-        ]
-        position, velocity = (
-            np.array([getattr(joints[i], at)[0] for i in moved]) for at in ("qposadr", "dofadr")
-        )
-        for level in (0.3, 0.0):  # m: what an error of 1 rad counts as
-            data.qpos[list(default)] = list(default.values())
-            mujoco.mj_kinematics(model, data)
-            target, upright = (
-                body.xpos + np.array((0.0, 0.0, height)),
-                body.xmat.reshape(3, 3).copy(),
-            )
-            for _ in range(_STEPS):
-                mujoco.mj_comPos(model, data)
-                mujoco.mj_jacBody(model, data, jacobian[:3], jacobian[3:], body.id)
-                turn = 0.5 * np.cross(body.xmat.reshape(3, 3), upright, axis=0).sum(1)
-                leg = jacobian[:, velocity] * np.repeat((1.0, level), 3)[:, None]
-                error = np.linalg.solve(
-                    leg @ leg.T + _DAMPING * np.eye(6), [*(target - body.xpos), *(level * turn)]
-                )
-                data.qpos[position] += _GAIN * leg.T @ error
-                mujoco.mj_kinematics(model, data)
-            if abs(body.xpos - target).max() <= 0.1 * height:
+    data = mujoco.MjData(model)
+    joint_qpos = [model.joint(name).qposadr[0] for name in robot.joint_names]
+    default = data.qpos.copy()
+    default[joint_qpos] = robot.default_joint_pos
+    angles = np.zeros((len(robot.foot_names), robot.num_joints))
+    for i, leg in enumerate(_find_legs(model, robot)):
+        for level_weight in LEVEL_WEIGHTS:
+            data.qpos[:] = default
+            if _lift_foot(model, data, leg, height, level_weight):
                 break
         else:
-            raise ValueError(f"robot {robot.name!r} cannot lift {name!r} by {height:g} m")
-        result[foot, moved] = [data.qpos[at] - default[at] for at in position]
-    return result
+            raise ValueError(f"robot {robot.name!r} cannot lift {leg.foot!r} by {height:g} m")
+        angles[i, leg.joints] = data.qpos[leg.qpos] - default[leg.qpos]
+    return angles
+
+
+def _find_legs(model: mujoco.MjModel, robot: RobotCfg) -> list[_Leg]:
+    paths = [set(body_path(model, model.body(foot).id)) for foot in robot.foot_names]
+    legs = []
+    for i, foot in enumerate(robot.foot_names):
+        other_paths = [*paths[:i], *paths[i + 1 :]]
+        own_bodies = paths[i].difference(*other_paths)
+        joints = []
+        for j, (name, actuator) in enumerate(zip(robot.joint_names, robot.actuators, strict=True)):
+            if actuator == "position" and model.joint(name).bodyid[0] in own_bodies:
+                joints.append(j)
+        parts = [model.joint(robot.joint_names[j]) for j in joints]
+        qpos = np.array([part.qposadr[0] for part in parts])
+        dofs = np.array([part.dofadr[0] for part in parts])
+        legs.append(_Leg(foot=foot, joints=joints, qpos=qpos, dofs=dofs))
+    return legs
+
+
+def _lift_foot(
+    model: mujoco.MjModel, data: mujoco.MjData, leg: _Leg, height: float, level_weight: float
+) -> bool:
+    """Move the joints of a leg from the pose in ``data``, and return True if the foot is lifted."""
+    mujoco.mj_kinematics(model, data)
+    foot = data.body(leg.foot)
+    target = foot.xpos + np.array((0.0, 0.0, height))
+    upright = foot.xmat.reshape(3, 3).copy()
+    weights = np.repeat((1.0, level_weight), 3)[:, None]
+    jacobian = np.zeros((6, model.nv))
+    for _ in range(NUM_ITERATIONS):
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_jacBody(model, data, jacobian[:3], jacobian[3:], foot.id)
+        leg_jacobian = jacobian[:, leg.dofs] * weights
+        # Small rotation from the present orientation to the upright one.
+        tilt = 0.5 * np.cross(foot.xmat.reshape(3, 3), upright, axis=0).sum(1)
+        error = [*(target - foot.xpos), *(level_weight * tilt)]
+        damped = leg_jacobian @ leg_jacobian.T + DAMPING * np.eye(6)
+        solution = np.linalg.solve(damped, error)
+        data.qpos[leg.qpos] += STEP_SIZE * leg_jacobian.T @ solution
+        mujoco.mj_kinematics(model, data)
+    return bool(abs(foot.xpos - target).max() <= TOLERANCE * height)

@@ -149,7 +149,7 @@ def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> 
             ),
             "floating",
         ),
-        (("</robot>", '<link name="lost"/></robot>'), "nobody's child"),
+        (("</robot>", '<link name="lost"/></robot>'), "must have one link"),
         (('type="fixed">', 'type="fixed"><mimic joint="FL_hip_joint"/>'), "mimics 'FL_hip_joint'"),
         (('<box size="0.4 0.2 0.1"/>', '<mesh filename="gone.stl"/>'), "gone.stl"),
         (("<robot", "<<robot"), "not well-formed"),

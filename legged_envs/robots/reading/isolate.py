@@ -1,0 +1,166 @@
+"""Leaves one robot of a model, its joints named and driven by nothing, and reads its limits."""
+
+import re
+from math import inf
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+KNEE_BEND = 0.05
+"""Distance of a joint that cannot be at 0 from the end of its range, as a fraction of the range."""
+
+PARALLEL_AXES = 0.9
+"""Cosine of the angle between the axes of two joints from which they bend in one plane."""
+
+COLLISION_GROUP = 3
+"""Group of the collision shapes in a model that has visual shapes too."""
+
+VISIBLE_GROUP = 2
+"""Group of the visual shapes, and of all shapes in a model without visual ones."""
+
+
+class Joints(NamedTuple):
+    """Joints of a robot without the free one, as far as its file describes them."""
+
+    torque_limits: dict[str, float]
+    """Torque limits, N m, of the joints that have one."""
+    positions: dict[str, float]
+    """Positions of all joints in the default pose, rad, in the order of the file."""
+
+
+def isolate_robot(spec: mujoco.MjSpec) -> Joints:
+    """Leave the bodies, joints and shapes of one robot with a free joint ``root``.
+
+    Bodies and joints without a name get one. Shapes that collide do so with the ground only.
+
+    Args:
+        spec: Model, changed in place.
+
+    Raises:
+        ValueError: If the model has what the package does not: several outermost bodies, coupled
+            joints, ball joints or further free joints.
+    """
+    _check_supported(spec)
+    torque_limits = _name_joints(spec)
+    base = spec.worldbody.bodies[0]
+    if not base.joints:
+        base.add_freejoint()
+    base.joints[0].name = "root"
+    positions = _default_positions(spec)
+    torque_limits.update(_motor_limits(spec, torque_limits))
+    _delete_surroundings(spec)
+    _set_collisions(spec)
+    known_limits = {joint: float(limit) for joint, limit in torque_limits.items() if limit > 0}
+    return Joints(torque_limits=known_limits, positions=positions)
+
+
+def _check_supported(spec: mujoco.MjSpec) -> None:
+    outer = [body.name for body in spec.worldbody.bodies]
+    if len(outer) != 1:
+        raise ValueError(f"it must have one outermost body, the base, got {outer}")
+    for equality in spec.equalities:
+        kind = equality.type.name.removeprefix("mjEQ_").lower()
+        raise ValueError(
+            f"the {kind} of {equality.name1!r} and {equality.name2!r} closes a loop or couples "
+            "joints, and each must have its own motor: take it out"
+        )
+    tendons = [tendon.name for tendon in spec.tendons]
+    if tendons:
+        raise ValueError(
+            f"tendons {tendons} couple joints, and each joint must have its own motor: "
+            "take them out"
+        )
+
+
+def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
+    """Name bodies and joints, check the kinds of the joints, and take their torque limits out."""
+    torque_limits = {}
+    base = spec.worldbody.bodies[0]
+    for i, body in enumerate(spec.bodies):
+        body.name = body.name or f"body_{i}"
+        allowed = ("free",) if body.name == base.name else ("hinge", "slide")
+        for joint in body.joints:
+            joint.name = joint.name or f"{body.name}_joint"
+            kind = joint.type.name.removeprefix("mjJNT_").lower()
+            if kind not in allowed:
+                raise ValueError(
+                    f"joint {joint.name!r} of body {body.name!r} is a {kind} joint; "
+                    f"it must be a {' or '.join(allowed)} joint, or be taken out"
+                )
+            torque_limits[joint.name] = float(joint.actfrcrange[1])
+            joint.actfrcrange = [0.0, 0.0]  # The limits are fields of the RobotCfg instead.
+    return torque_limits
+
+
+def _default_positions(spec: mujoco.MjSpec) -> dict[str, float]:
+    """Return the joint positions of a keyframe, or those nearest to 0, with bent knees."""
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    for i, key in enumerate(spec.keys):
+        if re.search("home|stand", key.name):
+            mujoco.mj_resetDataKeyframe(model, data, i)
+            break
+    mujoco.mj_kinematics(model, data)
+    positions = {}
+    for i in range(1, model.njnt):  # Joint 0 is the free one.
+        low, high = model.jnt_range[i] if model.jnt_limited[i] else (-inf, inf)
+        position = data.qpos[model.jnt_qposadr[i]]
+        if not low <= position <= high:
+            margin = KNEE_BEND * (high - low)
+            position = np.clip(position, low + margin, high - margin)
+            hip = _joint_before(model, i)
+            if hip > 0:
+                alignment = data.xaxis[hip] @ data.xaxis[i]
+                if abs(alignment) > PARALLEL_AXES:
+                    # Half as much back, so that the foot stays below the hip.
+                    hip_position = np.clip(-0.5 * alignment * position, *model.jnt_range[hip])
+                    positions[model.joint(hip).name] = float(hip_position)
+        positions[model.joint(i).name] = float(position)
+    return positions
+
+
+def _joint_before(model: mujoco.MjModel, joint: int) -> int:
+    """Return the first joint of the parent body, or -1 if it has no joint."""
+    parent = model.body_parentid[model.jnt_bodyid[joint]]
+    return int(model.body_jntadr[parent])
+
+
+def _motor_limits(spec: mujoco.MjSpec, joint_limits: dict[str, float]) -> dict[str, float]:
+    """Return the torque limits of the driven joints; a motor's own limit comes first."""
+    limits = dict(joint_limits)
+    for motor in spec.actuators:
+        force = motor.forcerange[1]
+        if not force and motor.biastype == mujoco.mjtBias.mjBIAS_NONE:
+            force = motor.ctrlrange[1]  # The control of a plain motor is its force.
+        torque = force * abs(motor.gear[0])
+        if torque:
+            limits[motor.target] = torque
+    return limits
+
+
+def _delete_surroundings(spec: mujoco.MjSpec) -> None:
+    """Delete motors, sensors, sites, keyframes, contact rules, lights, and what is not the robot."""
+    parts = [
+        *spec.keys,
+        *spec.actuators,
+        *spec.sensors,
+        *spec.excludes,
+        *spec.pairs,
+        *spec.lights,
+        *spec.sites,
+        *spec.worldbody.geoms,
+        *spec.worldbody.cameras,
+    ]
+    for part in parts:
+        spec.delete(part)
+    spec.nkey = 0
+
+
+def _set_collisions(spec: mujoco.MjSpec) -> None:
+    collides = [bool(geom.contype or geom.conaffinity) for geom in spec.geoms]
+    has_visuals = not all(collides)
+    for geom, geom_collides in zip(spec.geoms, collides, strict=True):
+        geom.contype = 0
+        geom.conaffinity = int(geom_collides)
+        geom.group = COLLISION_GROUP if geom_collides and has_visuals else VISIBLE_GROUP

@@ -1,0 +1,260 @@
+"""URDF files as models of one robot each, and what of them cannot be kept."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mujoco
+import numpy as np
+
+from legged_envs.robots.reading.meshes import MESH_SUFFIXES, find_mesh, load_mesh
+
+# MuJoCo refuses bodies that move and weigh nothing.
+LEAST_MASS = 1e-6
+"""Mass of a link without one, kg."""
+
+LEAST_INERTIA = 1e-9
+"""Principal moment of inertia of a link without one, kg m²."""
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed")
+"""Types of joints that a robot may have."""
+
+INERTIA_KEYS = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
+"""Attributes of ``<inertia>`` in the order of the rows of the matrix."""
+
+
+def prepare_urdf(
+    root: ElementTree.Element,
+    folder: Path,
+    gaps: dict[str, str],
+    mesh_suffixes: Sequence[str] = MESH_SUFFIXES,
+) -> dict[str, float]:
+    """Change a URDF so that MuJoCo reads all of it.
+
+    Meshes get absolute paths, and no links are fused. Visuals without a readable mesh are removed.
+
+    Args:
+        root: Root of the file, changed in place.
+        folder: Folder of the file.
+        gaps: Gets an entry ``"xml"`` that lists removed visuals and joints without a range.
+        mesh_suffixes: Suffixes of the meshes that can be read.
+
+    Returns:
+        Velocity limits of the joints that have one, rad/s or m/s. MuJoCo does not read them.
+
+    Raises:
+        ValueError: If something cannot be kept. The error names it.
+    """
+    if any("xacro" in element.tag for element in root.iter()):
+        raise ValueError(
+            "it has elements of xacro: write the output of the command xacro to a file, "
+            "and read that"
+        )
+    link_names = [link.get("name", "") for link in root.findall("link")]
+    repeated = sorted({name for name in link_names if link_names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"there are several links {repeated[0]!r}: give each a different name"
+        )
+    notes: list[str] = []
+    velocity_limits = _read_joints(root, link_names, notes)
+    mesh_folder = _set_compiler_options(root)
+    for link in root.findall("link"):
+        _locate_meshes(link, folder, mesh_folder, mesh_suffixes, notes)
+    if notes:
+        gaps["xml"] = "; ".join(notes)
+    return {joint: limit for joint, limit in velocity_limits.items() if limit > 0}
+
+
+def _attributes(element: ElementTree.Element, tag: str) -> dict[str, str]:
+    child = element.find(tag)
+    return {} if child is None else child.attrib
+
+
+def _read_joints(
+    root: ElementTree.Element, link_names: Sequence[str], notes: list[str]
+) -> dict[str, float]:
+    """Check all joints, note those without a range, and return their velocity limits."""
+    # A joint without a child counts as one whose child is "".
+    children = [""]
+    velocity_limits = {}
+    for joint in root.findall("joint"):
+        _check_joint_type(joint)
+        _check_links_of_joint(joint, link_names, children)
+        children.append(_attributes(joint, "child").get("link", ""))
+        name = joint.get("name", "")
+        limit = _attributes(joint, "limit")
+        try:
+            low = float(limit.get("lower", 0))
+            high = float(limit.get("upper", 0))
+            velocity_limits[name] = float(limit.get("velocity", 0))
+        except ValueError as error:
+            raise ValueError(f"the limit of joint {name!r} has no numbers: {error}") from error
+        if joint.get("type") in ("revolute", "prismatic") and not low < high:
+            notes.append(
+                f"joint {name!r} moves without an end: "
+                'write <limit lower="…" upper="…"/>, in rad or m'
+            )
+    return velocity_limits
+
+
+def _check_joint_type(joint: ElementTree.Element) -> None:
+    name = joint.get("name", "")
+    kind = joint.get("type")
+    mimic = _attributes(joint, "mimic")
+    if mimic:
+        raise ValueError(
+            f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: "
+            'write type="fixed", or take <mimic> out and give it a motor'
+        )
+    if kind in ("planar", "floating"):
+        raise ValueError(
+            f"joint {name!r} is {kind}, it must be revolute, continuous, prismatic or fixed: "
+            "make it fixed; if it holds the base, which floats anyway, "
+            "take it and its parent link out"
+        )
+
+
+def _check_links_of_joint(
+    joint: ElementTree.Element, link_names: Sequence[str], children: Sequence[str]
+) -> None:
+    name = joint.get("name", "")
+    child = _attributes(joint, "child").get("link")
+    parent = _attributes(joint, "parent").get("link")
+    if child in children:
+        raise ValueError(
+            f"joint {name!r} closes a loop: link {child!r} has two parents, take one joint out"
+        )
+    for link in (parent, child):
+        if link not in link_names:
+            raise ValueError(
+                f"joint {name!r} has a link {link!r}, which does not exist: "
+                "write the name of a link"
+            )
+
+
+def _set_compiler_options(root: ElementTree.Element) -> str:
+    """Make MuJoCo keep fixed links, visuals and paths, and return the folder of the meshes."""
+    options = root.find("mujoco/compiler")
+    if options is None:
+        options = ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler")
+    mesh_folder = options.attrib.pop("meshdir", "")
+    options.set("fusestatic", "false")
+    options.set("discardvisual", "false")
+    options.set("strippath", "false")
+    return mesh_folder
+
+
+def _locate_meshes(
+    link: ElementTree.Element,
+    folder: Path,
+    mesh_folder: str,
+    suffixes: Sequence[str],
+    notes: list[str],
+) -> None:
+    """Give the meshes of a link absolute paths, and remove visuals without a readable mesh."""
+    for shape in (*link.findall("visual"), *link.findall("collision")):
+        for mesh in shape.findall("geometry/mesh"):
+            filename = mesh.get("filename", "")
+            file = find_mesh(filename, folder, mesh_folder, suffixes)
+            what = f"the {shape.tag} of link {link.get('name')!r} has the mesh {filename!r}"
+            advice = (
+                f"there is no such file of {', '.join(suffixes)}: "
+                f"write a path from {str(folder)!r}, or a box"
+            )
+            if file is not None:
+                mesh.set("filename", str(file))
+            elif shape.tag == "visual":
+                link.remove(shape)
+                notes.append(f"{what}, which is left out: {advice}")
+            else:
+                raise ValueError(f"{what}, and {advice}")
+
+
+def read_urdf(
+    path: Path, visuals: bool, density: float
+) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
+    """Read a URDF and mend what can be mended, as Isaac Gym does.
+
+    The children of a link are sorted by the names of their joints. A link without mass gets that of
+    its shapes. An inertia that no body can have is replaced by the nearest possible one.
+
+    Args:
+        path: URDF file.
+        visuals: True to keep the visual shapes.
+        density: Density of the shapes of links without mass, kg/m³.
+
+    Returns:
+        The model, the velocity limits of its joints, and the links of fixed joints with
+        ``dont_collapse``.
+
+    Raises:
+        ValueError: If something cannot be kept. The error names it.
+    """
+    root = ElementTree.parse(path).getroot()
+    for link in root.findall("link"):
+        if not visuals:
+            for visual in link.findall("visual"):
+                link.remove(visual)
+        _mend_inertia(link)
+    joints = _sort_joints(root)
+    suffixes = (*MESH_SUFFIXES, ".dae") if find_spec("trimesh") else MESH_SUFFIXES
+    velocity_limits = prepare_urdf(root, path.parent.resolve(), {}, suffixes)
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
+    num_roots = len(spec.worldbody.bodies)
+    if num_roots != 1:
+        raise ValueError(
+            f"it must have one link that is not the child of a joint, got {num_roots}"
+        )
+    for mesh in spec.meshes:
+        load_mesh(spec, mesh)
+    for geom in spec.geoms:
+        geom.density = density
+    return spec, velocity_limits, _links_to_keep(joints)
+
+
+def _sort_joints(root: ElementTree.Element) -> list[ElementTree.Element]:
+    joints = sorted(root.findall("joint"), key=_name_of)
+    for joint in joints:
+        root.remove(joint)
+        root.append(joint)
+    return joints
+
+
+def _name_of(element: ElementTree.Element) -> str:
+    return element.get("name", "")
+
+
+def _links_to_keep(joints: Sequence[ElementTree.Element]) -> list[str]:
+    links = []
+    for joint in joints:
+        if joint.get("type") == "fixed" and joint.get("dont_collapse") == "true":
+            links.extend(str(child.get("link")) for child in joint.findall("child"))
+    return links
+
+
+def _mend_inertia(link: ElementTree.Element) -> None:
+    """Remove an inertial element without mass, or make its inertia one that a body can have."""
+    for inertial in link.findall("inertial"):
+        mass = float(_attributes(inertial, "mass").get("value", 0))
+        if mass <= 0:
+            link.remove(inertial)  # MuJoCo then takes the mass of the shapes.
+            continue
+        inertia = _attributes(inertial, "inertia")
+        values = [float(inertia.get(key, 0)) for key in INERTIA_KEYS]
+        moments, axes = np.linalg.eigh(np.reshape(values, (3, 3)))
+        mended = _possible_moments(moments)
+        if (mended != moments).any():
+            matrix = axes * mended @ axes.T
+            for key, value in zip(INERTIA_KEYS, matrix.ravel(), strict=True):
+                inertia[key] = f"{value:.17g}"
+
+
+def _possible_moments(moments: np.ndarray) -> np.ndarray:
+    """Make ascending principal moments positive, and the largest at most the sum of the others."""
+    mended = np.maximum(moments, LEAST_INERTIA)
+    excess = max(mended[2] - mended[0] - mended[1], 0)
+    # Slightly more than half of the excess, so that rounding does not leave a rest of it.
+    mended[:2] += excess / 2 * 1.0001
+    return mended
