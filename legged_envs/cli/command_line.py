@@ -460,17 +460,19 @@ def check(
         if path is None:
             cfg = _named_robot(robot)
         else:
-            from legged_envs.robots.reading.draft import draft, module_text
+            from legged_envs.robots.reading.draft import draft_robot
 
             system_checks.check_inputs("check", [path])
-            cfg, gaps = draft(path, name, Path(folder))
-        from legged_envs.sim.check import Report, raise_gains
+            cfg, gaps = draft_robot(path, name, Path(folder))
+        from legged_envs.robot_check import Report, raise_gains
 
         cfg = raise_gains(cfg) if path else cfg
         print(report := Report(cfg, gaps))
     if path is not None and write is not None:
-        draft(path, name, write.parent)
-        write.write_text(module_text(cfg, gaps))
+        from legged_envs.robots.reading.describe import format_module
+
+        draft_robot(path, name, write.parent)
+        write.write_text(format_module(cfg, gaps))
     if report.problems:
         sys.exit(1)
 

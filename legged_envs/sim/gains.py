@@ -7,7 +7,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from legged_envs.robots.reading.draft import GRAVITY, lowest
+from legged_envs.robots.reading.pose import GRAVITY, ground_distances
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.scene import spec_on_ground
 from legged_envs.sim.simulation import SimCfg
@@ -103,7 +103,7 @@ def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
         duration: Simulated time, s.
     """
     model, data = stand(robot)
-    start = -min(lowest(model, data).values())
+    start = -min(ground_distances(model, data).values())
     data.qpos[0] = start
     has_servo = np.array(robot.actuators) == "position"
     data.ctrl[:] = np.where(has_servo, robot.default_joint_pos, 0.0)

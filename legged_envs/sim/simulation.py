@@ -128,11 +128,11 @@ class Simulation(FreeBody, Quantities, TableRepr):
         return self._robots or {"robot": self}
 
     def lifted(self, height: float) -> Tensor:
-        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.robots.reading.kinematics.lifted`, rad.
+        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.robots.reading.kinematics.leg_lift_angles`, rad.
         Shape: (num_feet, num_joints)."""
-        from legged_envs.robots.reading.kinematics import lifted
+        from legged_envs.robots.reading.kinematics import leg_lift_angles
 
-        return torch.from_numpy(lifted(self.robot, height)).float().to(self.device)
+        return torch.from_numpy(leg_lift_angles(self.robot, height)).float().to(self.device)
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:

@@ -10,7 +10,7 @@ from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.metrics.mimic import motion_of
 from legged_envs.policy.policy import Policy, load_policy
-from legged_envs.robots.reading.kinematics import in_legs
+from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import CRITIC_GROUPS
 from legged_envs.training.mimic.algorithm import MimicDistillation
@@ -107,7 +107,7 @@ def _noise(init_std: float, env: RslRlVecEnv) -> torch.Tensor:
     """Standard deviation of the first actions. Shape: (num_actions,)."""
     std, core = torch.full((env.num_actions,), init_std), unwrap(env.env)
     if kind_of(core.cfg).balances:
-        legs = in_legs(core.cfg.robot)
+        legs = is_leg_joint(core.cfg.robot)
         driven = [legs[joint] for term in core.actions.terms.values() for joint in term.joints]
         std[~torch.tensor(driven)] *= ARMS
     return std

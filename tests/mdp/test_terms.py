@@ -30,7 +30,7 @@ from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, TRON1_SF, RobotCfg
-from legged_envs.robots.reading.kinematics import lifted
+from legged_envs.robots.reading.kinematics import leg_lift_angles
 from legged_envs.robots.robot import counterpart
 from legged_envs.tasks import TASKS as registered_tasks
 from legged_envs.training.ppo import HalfMirror
@@ -857,7 +857,7 @@ def test_action_0_lifts_the_feet_that_swing_and_actions_correct_it():
     phase = env.commands.terms["gait"].state_dict()["phase"].double().numpy()
     expected = np.tile(G1.default_joint_pos, (64, 1))
     for offset, turned in zip(
-        (0.0, 0.5), lifted(G1, env.commands.terms["gait"].cfg.swing), strict=True
+        (0.0, 0.5), leg_lift_angles(G1, env.commands.terms["gait"].cfg.swing), strict=True
     ):
         swung = np.maximum((phase + offset) % 1.0 - 0.55, 0.0) / 0.45
         expected += np.sin(np.pi * swung[:, None]) ** 2 * turned

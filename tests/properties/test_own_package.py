@@ -14,7 +14,7 @@ import pytest
 
 from legged_envs import cli, registration
 from legged_envs.robots import GO2
-from legged_envs.robots.reading.draft import draft
+from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.velocity import quadruped_flat
 
@@ -63,7 +63,7 @@ def test_the_robot_is_the_draft_of_its_urdf_but_for_what_the_page_says_to_write(
     monkeypatch.syspath_prepend(TEMPLATE / "src")
     from own_robot import OWN_ROBOT
 
-    first, gaps = draft(TEMPLATE / "own_robot.urdf", "own_robot", tmp_path)
+    first, gaps = draft_robot(TEMPLATE / "own_robot.urdf", "own_robot", tmp_path)
     changed = {
         each.name
         for each in fields(first)

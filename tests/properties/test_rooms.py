@@ -54,11 +54,11 @@ FORBIDDEN = {
 """What may be missing, or must not be reached, when a room is imported."""
 
 FLOORS = (
-    {"checks", "state", "tables"},
-    {"configuration"},
+    {"checks", "errors", "state", "tables"},
+    {"configuration", "system_checks"},
     {"rotation", "rng", "robots", "terrains", "storage", "wrappers"},
     {"sim", "motions"},
-    {"conformance"},
+    {"conformance", "robot_check"},
     {"mdp"},
     {"managers"},
     {"envs"},

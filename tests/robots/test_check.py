@@ -15,10 +15,11 @@ import pytest
 
 import legged_envs
 from legged_envs import cli
+from legged_envs.robot_check import Report, raise_gains
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
-from legged_envs.robots.reading.draft import counterpart, draft
+from legged_envs.robots.reading.draft import draft_robot
+from legged_envs.robots.robot import counterpart
 from legged_envs.sim import gains
-from legged_envs.sim.check import Report, raise_gains
 from legged_envs.sim.gains import check_gains, settle
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.velocity import velocity_task
@@ -238,7 +239,7 @@ def _change(field: str, value: Any, i: int = 0) -> dict[str, Any]:
         ({"foot_radius": 0.05}, "foot_radius: the origin of 'FR_foot' is at 0.0220 m"),
         ({"mirror": tuple((name, 1.0) for name, _ in GO2.mirror)}, "mirror of 'FR_hip_joint' .* sign -1"),
         ({"penalized_bodies": ("FR_hip",)}, "'FR_hip' has no collision shape: take it out, or give it one in go2.xml"),
-        ({"foot_names": GO2.foot_names[:2], "foot_mirror": (1, 0), "diagonals": ()}, "'RR_foot', no foot, is -?0.000"),
+        ({"foot_names": GO2.foot_names[:2], "foot_mirror": (1, 0), "diagonals": ()}, "'RR_foot', not a foot, is -?0.000"),
     ],
 )  # fmt: skip
 def test_a_problem_says_which_where_and_what_to_write(change: dict[str, Any], problem: str) -> None:
@@ -263,7 +264,7 @@ def test_feet_that_would_catch_on_rough_ground_are_seen(tmp_path: Path) -> None:
 
 
 def test_a_box_that_is_not_level_is_seen(here: Path) -> None:
-    robot, _ = draft(here / "man.urdf", "man", here)
+    robot, _ = draft_robot(here / "man.urdf", "man", here)
     assert not [problem for problem in Report(robot, {}).problems if "level" in problem]
     tilted = [0.1 if "ankle" in name else 0.0 for name in robot.joint_names]
     problems = Report(
@@ -318,7 +319,7 @@ def test_a_model_becomes_a_module_whose_robot_stands(
 
 
 def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
-    robot, gaps = draft(here / "dog.urdf", "dog", here)
+    robot, gaps = draft_robot(here / "dog.urdf", "dog", here)
     legs = ("FL", "FR", "RL", "RR")
     assert gaps == {} and robot.base_body == "trunk" and robot.num_joints == 12
     assert robot.joint_names == tuple(
@@ -341,7 +342,7 @@ def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
 
 
 def test_signs_of_the_mirror_follow_from_axes_and_shapes_at_ankles_become_feet(here: Path) -> None:
-    robot, gaps = draft(here / "man.urdf", "man", here)
+    robot, gaps = draft_robot(here / "man.urdf", "man", here)
     mirror = dict(zip(robot.joint_names, robot.mirror, strict=True))
     assert mirror["left_hip_roll"] == ("right_hip_roll", 1.0)  # about the outward axis
     assert mirror["left_knee"] == ("right_knee", -1.0)
@@ -362,7 +363,7 @@ def test_signs_of_the_mirror_follow_from_axes_and_shapes_at_ankles_become_feet(h
 
 
 def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Path) -> None:
-    robot, _ = draft(here / "spot.xml", "spot", here / "new")
+    robot, _ = draft_robot(here / "spot.xml", "spot", here / "new")
     assert robot.default_joint_pos == (0.0, 0.6, -1.2) * 4 and set(robot.torque_limits) == {40.0}
     theirs, ours = (
         mujoco.MjModel.from_xml_path(path) for path in (str(here / "spot.xml"), robot.xml)
@@ -377,7 +378,7 @@ def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Pat
 def test_joints_feet_and_mirror_of_the_packages_models_are_found(
     robot: RobotCfg, tmp_path: Path
 ) -> None:
-    found, _ = draft(robot.path, robot.name, tmp_path)
+    found, _ = draft_robot(robot.path, robot.name, tmp_path)
     for field in ("base_body", "joint_names", "foot_names", "mirror", "foot_mirror"):
         assert getattr(found, field) == getattr(robot, field)
     assert {frozenset(pair) for pair in found.diagonals} == {
@@ -501,7 +502,7 @@ def test_meshes_are_found_around_the_file_and_from_where_the_model_is_written(he
     (here / "pack" / "urdf" / "dog.urdf").write_text(
         text.replace('name="imu_link">', f'name="imu_link">{mesh.format("i.dae")}')
     )
-    robot, gaps = draft(here / "pack" / "urdf" / "dog.urdf", "dog", here / "out")
+    robot, gaps = draft_robot(here / "pack" / "urdf" / "dog.urdf", "dog", here / "out")
     assert mujoco.MjModel.from_xml_path(robot.xml).nmesh == 1
     assert 'file="../pack/meshes/trunk.obj"' in Path(robot.xml).read_text()
     assert (
@@ -513,7 +514,7 @@ def test_meshes_are_found_around_the_file_and_from_where_the_model_is_written(he
 def test_without_links_called_feet_the_ends_of_the_legs_are_feet(here: Path) -> None:
     end = '<collision><origin xyz="0 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
     (here / "dog.urdf").write_text(quadruped().replace(end, ""))
-    robot, _ = draft(here / "dog.urdf", "dog", here)
+    robot, _ = draft_robot(here / "dog.urdf", "dog", here)
     assert robot.foot_names == tuple(f"{leg}_calf_foot" for leg in ("FL", "FR", "RL", "RR"))
     data = mujoco.MjData(mujoco.MjModel.from_xml_path(robot.xml))
     assert data.model.body("FL_calf_foot").pos[2] == pytest.approx(-0.165, abs=0.02)
@@ -611,7 +612,7 @@ def test_all_that_a_urdf_lacks_is_told(here: Path, capsys) -> None:
     text = quadruped().replace("<inertial>", f"{seen}<inertial>", 2)
     text = re.sub(r'lower="[^"]*" upper="[^"]*"', "", text, count=1)
     (here / "dog.urdf").write_text(text)
-    told = draft(here / "dog.urdf", "dog", here / "new")[1]["xml"]
+    told = draft_robot(here / "dog.urdf", "dog", here / "new")[1]["xml"]
     assert told.count("gone.stl") == 2
     assert re.search(r"joint 'FL_\w+' moves without an end: write <limit", told)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from legged_envs.robots import GO2, ROBOTS, TRON1_PF, TRON1_WF, RobotCfg
-from legged_envs.robots.reading.kinematics import lifted
+from legged_envs.robots.reading.kinematics import leg_lift_angles
 
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
@@ -19,7 +19,7 @@ def test_feet_are_lifted_straight_up_and_stay_level_where_they_can(robot: RobotC
         name: (data.body(name).xpos.copy(), data.body(name).xmat[6:].copy())
         for name in robot.foot_names
     }
-    for foot, turned in zip(robot.foot_names, lifted(robot, height), strict=True):
+    for foot, turned in zip(robot.foot_names, leg_lift_angles(robot, height), strict=True):
         data.qpos[joints] = np.array(robot.default_joint_pos) + turned
         mujoco.mj_kinematics(model, data)
         assert data.body(foot).xpos == pytest.approx(
@@ -34,7 +34,7 @@ def test_feet_are_lifted_straight_up_and_stay_level_where_they_can(robot: RobotC
 
 
 def test_the_sides_are_each_others_mirror_image() -> None:
-    turned = lifted(GO2, 0.05)
+    turned = leg_lift_angles(GO2, 0.05)
     index = [GO2.joint_names.index(partner) for partner, _ in GO2.mirror]
     sign = np.array([sign for _, sign in GO2.mirror])
     for foot, partner in enumerate(GO2.foot_mirror):
@@ -43,6 +43,6 @@ def test_the_sides_are_each_others_mirror_image() -> None:
 
 def test_wheels_do_not_turn_and_a_leg_has_its_length() -> None:
     wheels = [i for i, kind in enumerate(TRON1_WF.actuators) if kind == "velocity"]
-    assert not lifted(TRON1_WF, 0.1)[:, wheels].any()
+    assert not leg_lift_angles(TRON1_WF, 0.1)[:, wheels].any()
     with pytest.raises(ValueError, match="'tron1_pf' cannot lift 'L_foot' by 2 m"):
-        lifted(TRON1_PF, 2.0)
+        leg_lift_angles(TRON1_PF, 2.0)

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from legged_envs.sim.check import Report
+from legged_envs.robot_check import Report
 
 from own_robot import OWN_ROBOT
 

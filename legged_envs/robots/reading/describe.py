@@ -5,7 +5,6 @@ from pathlib import Path
 from pprint import pformat
 from textwrap import indent
 
-import mujoco
 import numpy as np
 
 from legged_envs.robots.reading.isolate import Joints
@@ -80,9 +79,7 @@ def describe_robot(
         default_joint_pos=tuple(round(position, 4) for position in joints.positions.values()),
         kp=kp,
         kd=tuple(_round_to_two_digits(gain / GAIN_RATIO) for gain in kp),
-        torque_limits=tuple(
-            joints.torque_limits.get(joint, torque_guess) for joint in joint_names
-        ),
+        torque_limits=tuple(joints.torque_limits.get(joint, torque_guess) for joint in joint_names),
         velocity_limits=tuple(
             velocity_limits.get(joint, COMMON_VELOCITY_LIMIT) for joint in joint_names
         ),

@@ -31,9 +31,7 @@ def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
         part.name = part.name or f"part_{i}"
     for joint in spec.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_BALL:
-            raise ValueError(
-                f"joint {joint.name!r} is a ball joint, it must be a hinge or a slide"
-            )
+            raise ValueError(f"joint {joint.name!r} is a ball joint, it must be a hinge or a slide")
     return spec
 
 

@@ -54,9 +54,7 @@ def prepare_urdf(
     link_names = [link.get("name", "") for link in root.findall("link")]
     repeated = sorted({name for name in link_names if link_names.count(name) > 1})
     if repeated:
-        raise ValueError(
-            f"there are several links {repeated[0]!r}: give each a different name"
-        )
+        raise ValueError(f"there are several links {repeated[0]!r}: give each a different name")
     notes: list[str] = []
     velocity_limits = _read_joints(root, link_names, notes)
     mesh_folder = _set_compiler_options(root)
@@ -204,9 +202,7 @@ def read_urdf(
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
     num_roots = len(spec.worldbody.bodies)
     if num_roots != 1:
-        raise ValueError(
-            f"it must have one link that is not the child of a joint, got {num_roots}"
-        )
+        raise ValueError(f"it must have one link that is not the child of a joint, got {num_roots}")
     for mesh in spec.meshes:
         load_mesh(spec, mesh)
     for geom in spec.geoms:

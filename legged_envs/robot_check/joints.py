@@ -1,0 +1,170 @@
+"""Joints of a robot in its default pose, and how they hold it."""
+
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+from legged_envs.robot_check.limits import LIMITS
+from legged_envs.robots.reading.pose import ground_distances, mirror_sign
+from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.gains import (
+    REPORT_DURATION,
+    SAG_OF_GOOD_GAIN,
+    Stance,
+    StandingRobot,
+    gain_of_upright_legs,
+)
+from legged_envs.tables import Table
+
+JOINT_COLUMNS = (
+    "joint",
+    "low",
+    "high",
+    "default",
+    "kp",
+    "kd",
+    "torque",
+    "velocity",
+    "to the end",
+    "sag",
+    "load",
+)
+"""Columns of the table of joints."""
+
+
+class JointsCheck(NamedTuple):
+    """Result of `check_joints`."""
+
+    table: Table
+    """One row per joint."""
+    stance_table: Table
+    """How the robot stands, held upright."""
+    problems: list[str]
+    """What is wrong with joints and gains."""
+
+
+class _Joint(NamedTuple):
+    """One joint of a standing robot."""
+
+    name: str
+    low: float
+    """Lower end of the range, rad."""
+    high: float
+    """Upper end of the range, rad."""
+    default: float
+    """Default position, rad."""
+    kp: float
+    kd: float
+    torque_limit: float
+    velocity_limit: float
+    end_distance: float
+    """Distance of the default position to the nearer end of the range, rad."""
+    sag: float
+    """Position minus the default position after a while, rad."""
+    load: float
+    """Torque as a fraction of its limit."""
+    mirror: tuple[str, float]
+    """Its entry of ``RobotCfg.mirror``."""
+    axis_sign: float
+    """Sign in the mirror that follows from the axes; 0 if they are not mirror images."""
+
+    def row(self) -> tuple[object, ...]:
+        """Return the row of the table."""
+        numbers = (
+            self.low,
+            self.high,
+            self.default,
+            self.kp,
+            self.kd,
+            self.torque_limit,
+            self.velocity_limit,
+        )
+        measured = (f"{value:.3f}" for value in (self.end_distance, self.sag, self.load))
+        return (self.name, *numbers, *measured)
+
+
+def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> JointsCheck:
+    """Check ranges, gains, torques and mirror signs of all joints.
+
+    Args:
+        robot: Configuration of the robot.
+        standing: The robot in its default pose.
+        stance: The robot after it has stood on its own gains.
+    """
+    sinks = stance.sinking > LIMITS.max_sinking * robot.base_height
+    leg_gain = gain_of_upright_legs(robot)
+    rows = []
+    problems: list[str] = []
+    for i in range(robot.num_joints):
+        joint = _describe_joint(robot, standing, stance, i)
+        rows.append(joint.row())
+        problems.extend(_joint_problems(joint, leg_gain if sinks else 0.0))
+    if sinks:
+        advice = f"for legs write about {leg_gain:.0f}, 2 m g base_height / feet"
+        if max(stance.load) > LIMITS.max_load:
+            advice = "see torque_limits"
+        problems.append(f"kp: the robot sinks by {stance.sinking:.3f} m: {advice}")
+    title = "joints: rad, N m, rad/s; torque in parts of its limit"
+    return JointsCheck(
+        table=(title, JOINT_COLUMNS, rows),
+        stance_table=_stance_table(robot, standing, stance),
+        problems=problems,
+    )
+
+
+def _describe_joint(robot: RobotCfg, standing: StandingRobot, stance: Stance, index: int) -> _Joint:
+    model, data = standing
+    name = robot.joint_names[index]
+    default = robot.default_joint_pos[index]
+    part = model.joint(name)
+    low, high = part.range if part.limited else (-inf, inf)
+    mirror = robot.mirror[index]
+    return _Joint(
+        name=name,
+        low=float(low),
+        high=float(high),
+        default=float(default),
+        kp=float(robot.kp[index]),
+        kd=float(robot.kd[index]),
+        torque_limit=float(robot.torque_limits[index]),
+        velocity_limit=float(robot.velocity_limits[index]),
+        end_distance=min(default - low, high - default),
+        sag=stance.sag[index],
+        load=stance.load[index],
+        mirror=mirror,
+        axis_sign=mirror_sign(model, data, name, mirror[0]),
+    )
+
+
+def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
+    if joint.end_distance < LIMITS.min_end_distance:
+        yield (
+            f"default_joint_pos of {joint.name!r}, {joint.default:g}, is at an end of "
+            f"{joint.low:g} to {joint.high:g}: move it"
+        )
+    is_overloaded = joint.load > LIMITS.max_load
+    if abs(joint.sag) > LIMITS.max_sag and not is_overloaded:
+        gain = max(joint.kp * abs(joint.sag) / SAG_OF_GOOD_GAIN, least_gain)
+        yield f"kp of {joint.name!r}: it sags by {joint.sag:.2f} rad: write {gain:.2g}"
+    if is_overloaded:
+        yield (
+            f"torque_limits of {joint.name!r}: {joint.load:.0%} of {joint.torque_limit:g} N m "
+            "to stand: bend it less, or raise them"
+        )
+    if joint.axis_sign not in (0, joint.mirror[1]):
+        yield (
+            f"mirror of {joint.name!r} is {joint.mirror}, "
+            f"but its axis has the sign {joint.axis_sign:g}"
+        )
+
+
+def _stance_table(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Table:
+    lowest = min(ground_distances(*standing).values())
+    rows = [
+        ("base_height, m", robot.base_height),
+        ("at which it touches the ground, m", robot.base_height - lowest),
+        ("sinks by, m", stance.sinking),
+        ("most sag, rad", float(max(abs(stance.sag)))),
+        ("most torque", f"{max(stance.load):.0%}"),
+    ]
+    return f"{REPORT_DURATION:g} s on its own gains, held upright", ("what", ""), rows
