@@ -31,7 +31,7 @@ EVALUATION_ENV_OPTIONS: dict[str, Any] = {
     "autoreset_mode": "Disabled",
     "max_episode_steps": 10**9,
 }
-"""Options of environments in which a policy is evaluated or watched. Only terminations end episodes."""
+"""Options of environments to evaluate or watch a policy in. Only terminations end episodes."""
 
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet, s."""

@@ -1,4 +1,4 @@
-"""Options of ``legged-envs crosscheck``; without PyTorch, whose import takes seconds."""
+"""Options of `legged-envs crosscheck`. They do not import PyTorch, which takes seconds."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,27 +11,37 @@ from legged_envs.tasks import plain_id
 
 @dataclass
 class CrosscheckCfg(Configuration):
+    """Options of `legged-envs crosscheck`."""
+
     task_id: TaskId
-    """Registered id, or module:Id of another package's task; of velocity commands."""
+    """Registered id of a velocity task, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it; by default the one that ships with the package."""
+    """A policy.safetensors, or the run folder with it. Default: the policy that ships."""
     sims: tuple[str, ...] = ()
-    """Engines; the others are compared with the first. By default all that are installed."""
+    """Engines; the others are compared with the first. Default: all that are installed."""
     robots: int = 16
+    """Number of robots."""
     seconds: float = 5.0
-    """How many, and for how long; means leave out the first second."""
+    """Duration of the runs, s; means leave out the first second."""
     device: str = "cpu"
-    """Of all engines but mujoco, such as cuda:0."""
+    """Device of all engines but mujoco, such as cuda:0."""
     seed: int = 90_001
-    """Of first states and commands; by default that of evaluations."""
+    """Seed of first states and commands. Default: the seed of evaluations."""
     changes: dict[str, Value] = field(default_factory=dict)
-    """Changes to the task beside the policy's own, e.g. ``--changes sim.dt 0.0025 sim.decimation 8``."""
+    """Changes to the task in addition to those of the policy, e.g. `--changes sim.dt 0.0025
+    sim.decimation 8`."""
     picture: Path = Path("crosscheck.png")
-    """Where to draw the runs, .png."""
+    """File to draw the runs to, .png."""
     json: Path | None = None
-    """Where to write the numbers."""
+    """File to write the numbers to."""
 
     def check(self) -> None:
+        """Check the options before anything is computed.
+
+        Raises:
+            ValueError: If an option is out of its range or a file cannot be written.
+            ModuleNotFoundError: If a needed package is not installed.
+        """
         plain_id(self.task_id)
         check_size("--robots", self.robots)
         checks.check_number("--seconds", self.seconds, above=1.0, most=3600.0)

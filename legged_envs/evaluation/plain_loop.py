@@ -1,4 +1,4 @@
-"""A policy as another program runs it: a plain `mj_step` loop, from an ONNX file and its contract."""
+"""A policy as another program runs it: a plain `mj_step` loop from an ONNX file."""
 
 import json
 import math

@@ -64,7 +64,8 @@ def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of `HEADLINE_COLUMNS` for an evaluation.
 
     The first three are errors of the velocity command and falls, "-" if they were not measured. The
-    last one says how well clips were imitated, how many tiles were crossed and which reward was earned.
+    last one says how well clips were imitated, how many tiles were crossed and which reward was
+    earned.
     """
     clips = list(evaluation.get("clips", {}).values())
     # In the evaluation of a mimic task, the errors of the velocity command stand apart.

@@ -113,7 +113,7 @@ class MimicEvaluation:
     clips: dict[str, ClipEvaluation]
     """Evaluation of each clip, by name."""
     command: dict[str, float]
-    """Episodes without a reference: errors of the velocity command after the first second, and falls.
+    """Episodes without a reference: errors of the command after the first second, and falls.
 
     The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`.
     """

@@ -1,0 +1,248 @@
+"""Comparison of the runs of a crosscheck: numbers, a table and a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.table import Column, Table
+
+from legged_envs.evaluation.conditions import SETTLING_SECONDS
+from legged_envs.evaluation.plain_loop import Recording
+from legged_envs.robots import RobotCfg
+
+LARGEST_TILT = 1.0
+"""A robot has fallen once it is tilted by more, rad."""
+
+LEAST_HEIGHT_FRACTION = 0.5
+"""A robot has fallen once its base is below this fraction of its height in the default pose."""
+
+BASE_APART = 0.05
+"""Two runs have parted once a base is this far from that of the first run, m."""
+
+JOINT_APART = 0.1
+"""Two runs have parted once a joint is this far from that of the first run, rad."""
+
+UNITS = {
+    "lin_vel_error": "m/s",
+    "ang_vel_error": "rad/s",
+    "falls": "%",
+    "torque_rms": "N·m",
+    "duty_factor": "%",
+    "same_contact": "%",
+    "parted": "%",
+    "parts_after": "s",
+}
+"""Units of the numbers of a run, in the order of the table. % marks a fraction."""
+
+Numbers = dict[str, Any]
+"""Numbers of a run by the names of `UNITS`, None where there is none, and the text `where`."""
+
+
+class Survival(NamedTuple):
+    """Robots that have not fallen. Shapes: (steps, robots), bool."""
+
+    alive: np.ndarray
+    """True until the robot falls."""
+    counted: np.ndarray
+    """The same without the first second: the steps that means are taken of."""
+
+
+class Distance(NamedTuple):
+    """How far a run is from the first one."""
+
+    bases: np.ndarray
+    """Distance of each base, m. Shape: (steps, robots)."""
+    apart: np.ndarray
+    """True for a base (column 0) or joint that is too far. Shape: (steps, robots, 1 + joints)."""
+
+
+def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, Numbers]:
+    """Compare runs with each other.
+
+    Args:
+        runs: What robots did in each run. The others are compared with the first.
+        robot: Robot of all runs.
+        step_dt: Duration of a control step, s.
+
+    Returns:
+        For each run the numbers of `UNITS`, means over robots and over the time after the first
+        second until they fall. `where` names the robot, and the joint or base, where the run parts
+        from the first one, and how far the bases get.
+    """
+    first_name, first = next(iter(runs.items()))
+    survival = {name: _survival(run, robot, step_dt) for name, run in runs.items()}
+    numbers = {}
+    for name, run in runs.items():
+        both = survival[name].counted & survival[first_name].counted
+        same_contact = (run["contact"] == first["contact"]).mean(2)
+        distance = _distance(run, first)
+        row = _run_numbers(run, survival[name])
+        row["same_contact"] = _mean(same_contact, both)
+        row["parted"] = float(distance.apart.any((0, 2)).mean())
+        row["parts_after"] = _parting_time(distance, step_dt)
+        # JSON has no NaN.
+        present: Numbers = {key: None if np.isnan(value) else value for key, value in row.items()}
+        present["where"] = _parting_place(distance, robot, is_first=run is first)
+        numbers[name] = present
+    return numbers
+
+
+def _survival(run: Recording, robot: RobotCfg, step_dt: float) -> Survival:
+    is_upright = run["gravity"][..., 2] < -np.cos(LARGEST_TILT)
+    is_high = run["height"] > LEAST_HEIGHT_FRACTION * robot.base_height
+    alive = np.logical_and.accumulate(is_upright & is_high)
+    step = np.arange(len(alive))[:, None]
+    has_settled = step >= round(SETTLING_SECONDS / step_dt)
+    return Survival(alive, alive & has_settled)
+
+
+def _distance(run: Recording, first: Recording) -> Distance:
+    bases = _base_distance(run, first)
+    joints = abs(run["joints"] - first["joints"])
+    near = np.concatenate((bases[..., None] <= BASE_APART, joints <= JOINT_APART), axis=2)
+    # Not near, rather than far: what is NaN has parted too.
+    return Distance(bases, ~near)
+
+
+def _base_distance(run: Recording, first: Recording) -> np.ndarray:
+    """Return how far each base is from that of the first run, m. Shape: (steps, robots)."""
+    offset = run["root"][..., :3] - first["root"][..., :3]
+    return np.linalg.norm(offset, axis=2)
+
+
+def _run_numbers(run: Recording, survival: Survival) -> dict[str, float]:
+    """Return the numbers of a run that do not depend on the first one."""
+    velocity = np.concatenate((run["lin_vel"][..., :2], run["twist"][..., 5:]), axis=2)
+    error = run["command"] - velocity
+    counted = survival.counted
+    return {
+        "lin_vel_error": _mean(np.linalg.norm(error[..., :2], axis=2), counted),
+        "ang_vel_error": _mean(abs(error[..., 2]), counted),
+        "falls": float((~survival.alive[-1]).mean()),
+        "torque_rms": _mean((run["torque"] ** 2).mean(2), counted) ** 0.5,
+        "duty_factor": _mean(run["contact"].mean(2), counted),
+    }
+
+
+def _mean(values: np.ndarray, counted: np.ndarray) -> float:
+    if not counted.any():
+        return float("nan")
+    return float(values[counted].mean())
+
+
+def _parting_time(distance: Distance, step_dt: float) -> float:
+    """Return the time after which a run parts from the first one, s; NaN if it does not."""
+    places = np.argwhere(distance.apart)
+    if not len(places):
+        return float("nan")
+    step = places[0][0]
+    return float((step + 1) * step_dt)
+
+
+def _parting_place(distance: Distance, robot: RobotCfg, is_first: bool) -> str:
+    """Return where a run parts from the first one, as text."""
+    places = np.argwhere(distance.apart)
+    if len(places):
+        _, i, part = places[0]
+        name = ("base", *robot.joint_names)[part]
+        return f"robot {i}, {name}; bases {np.nanmax(distance.bases):.2g} m apart at most"
+    if is_first:
+        return ""
+    return f"never: bases at most {distance.bases.max():.1g} m apart"
+
+
+def comparison_table(numbers: Mapping[str, Numbers], title: str) -> Table:
+    """Return a table with a column for each run."""
+    columns = [Column(name, justify="right") for name in numbers]
+    table = Table("quantity", *columns, title=title)
+    for quantity, unit in UNITS.items():
+        cells = [_cell(row[quantity], unit) for row in numbers.values()]
+        table.add_row(quantity.replace("_", " "), *cells)
+    table.add_row("parts where", *(row["where"] for row in numbers.values()))
+    return table
+
+
+def _cell(value: float | None, unit: str) -> str:
+    if value is None:
+        return "–"
+    if unit == "%":
+        return f"{value:.1%}"
+    return f"{value:.3f} {unit}"
+
+
+def plot_crosscheck(
+    runs: Mapping[str, Recording], feet: Sequence[str], step_dt: float, path: Path
+) -> None:
+    """Draw the runs of a crosscheck as a PNG.
+
+    It shows the speed of the first robot, how far the bases are from those of the first run, the
+    torques, and the contacts of the first robot.
+
+    Args:
+        runs: What robots did in each run.
+        feet: Names of the feet.
+        step_dt: Duration of a control step, s.
+        path: File to write.
+    """
+    from matplotlib.figure import Figure
+
+    first = next(iter(runs.values()))
+    times = step_dt * np.arange(1, len(first["height"]) + 1)
+    figure = Figure((13, 7), layout="constrained")
+    axes = figure.subplot_mosaic([["speed", "apart", "torque"], ["contact"] * 3])
+    axes["speed"].axhline(
+        first["command"][0, 0], color="black", linestyle="--", linewidth=1.0, label="command"
+    )
+    for i, (name, run) in enumerate(runs.items()):
+        # The line of the first run is wide: the others are drawn on top of it.
+        style: dict[str, Any] = {
+            "label": name,
+            "color": f"C{i}",
+            "linewidth": 3.5 if run is first else 1.2,
+        }
+        axes["speed"].plot(times, run["lin_vel"][:, 0, 0], **style)
+        axes["torque"].plot(times, np.sqrt((run["torque"] ** 2).mean((1, 2))), **style)
+        axes["contact"].axhline((i + 1) * len(feet) - 0.5, color="tab:red")
+        if run is not first:
+            median = np.median(_base_distance(run, first), axis=1)
+            # A logarithmic axis cannot show 0.
+            axes["apart"].plot(times, np.maximum(median, 1e-9), **style)
+    axes["apart"].set_yscale("log")
+    _draw_contacts(axes["contact"], runs, feet, times)
+    names = {
+        "speed": "speed ahead, robot 0, m/s",
+        "apart": "base, from the first run's, m",
+        "torque": "torque, N·m",
+    }
+    for axis, label in names.items():
+        axes[axis].set(xlabel="time, s", ylabel=label)
+        axes[axis].grid(alpha=0.3)
+    axes["speed"].legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_contacts(
+    axis: Any, runs: Mapping[str, Recording], feet: Sequence[str], times: np.ndarray
+) -> None:
+    """Draw the contacts of the first robot, a row for each foot of each run."""
+    rows = []
+    labels = []
+    for name, run in runs.items():
+        rows.append(run["contact"][:, 0].T)
+        labels.extend(f"{name}: {foot}" for foot in feet)
+    image = np.concatenate(rows)
+    axis.imshow(
+        image,
+        aspect="auto",
+        interpolation="nearest",
+        cmap="Greys",
+        extent=(0.0, times[-1], len(image) - 0.5, -0.5),
+    )
+    axis.set(
+        yticks=range(len(image)),
+        yticklabels=labels,
+        ylabel="contact of robot 0",
+        xlabel="time, s",
+    )
