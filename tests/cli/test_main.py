@@ -18,13 +18,16 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-import tyro
 from PIL import Image
 from rich.console import Console
 
 import legged_envs
-from legged_envs import make_task_cfg, registration, robots
-from legged_envs.cli import command_line as cli
+from legged_envs import cli, make_task_cfg, registration, robots
+from legged_envs.cli.bench import BenchCfg
+from legged_envs.cli.bench import bench as run_bench
+from legged_envs.cli.evaluate import EvaluateCfg, evaluate
+from legged_envs.cli.list_tasks import ListCfg, list_tasks
+from legged_envs.cli.play import PlayCfg, play
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation import bench
@@ -99,7 +102,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_evaluation_is_of_the_task_that_the_policy_was_trained_on(tmp_path):
     run = write_run(tmp_path / "run", changes=CHANGES)
-    cli.evaluate(GO2, run / "policy.safetensors", episodes=2, json=tmp_path / "eval.json")
+    evaluate(EvaluateCfg(GO2, run / "policy.safetensors", episodes=2, json=tmp_path / "eval.json"))
     report = json.loads((tmp_path / "eval.json").read_text())
     assert report["changes"] == CHANGES
     assert report["cost_limits"]["joint_torque"] == 0.5
@@ -108,7 +111,7 @@ def test_an_evaluation_is_of_the_task_that_the_policy_was_trained_on(tmp_path):
 def test_changes_of_the_command_line_come_on_top_of_the_policys(tmp_path):
     run = write_run(tmp_path / "run", changes=CHANGES)
     changes = {"costs.joint_torque.limit": 0.7, "costs.foot_slip.limit": 0.1}
-    cli.evaluate(GO2, run, episodes=2, changes=changes, json=tmp_path / "eval.json")
+    evaluate(EvaluateCfg(GO2, run, episodes=2, changes=changes, json=tmp_path / "eval.json"))
     report = json.loads((tmp_path / "eval.json").read_text())
     assert report["changes"] == CHANGES | changes
     assert report["cost_limits"]["joint_torque"] == 0.7
@@ -120,7 +123,7 @@ def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path
     run = write_run(tmp_path / "run", task_id, CHANGES)
     played = []
     monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
-    cli.play(task_id, run, changes={"actions.joint_position.scale": 0.9}, seconds=0.1)
+    play(PlayCfg(task_id, run, changes={"actions.joint_position.scale": 0.9}, seconds=0.1))
     cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
     expected = override(make_task_cfg(task_id), CHANGES | {"actions.joint_position.scale": 0.9})
     assert cfg == (expected if task_id == GO2 else imitating(expected, load_policy(run).clips))
@@ -149,8 +152,8 @@ def test_a_policy_with_tuples_in_its_observations_fits_its_own_task(tmp_path):
         policy.check(LeggedVectorEnv(override(make_task_cfg(GO2), same), 1))
 
 
-@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
-def test_changes_are_any_values(command, monkeypatch):
+@pytest.mark.parametrize("verb", ["eval", "play"])
+def test_changes_are_any_values(verb, monkeypatch):
     """Numbers, ranges, switches and None, as Python writes them."""
     taken = []
     where = "legged_envs.policy.policy.policy_and_task"
@@ -165,7 +168,7 @@ def test_changes_are_any_values(command, monkeypatch):
     ]
     flags += ["only_positive_rewards", "False", "actions.joint_position.scale", "-0.5"]
     with pytest.raises(ZeroDivisionError):
-        tyro.cli(command, args=[GO2, "--changes", *flags])
+        cli.main([verb, GO2, "--changes", *flags])
     assert taken == [
         {
             "sim.decimation": 2,
@@ -244,7 +247,7 @@ def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
     assert GO2 in str(velocity.value)
 
 
-@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
+@pytest.mark.parametrize(("options", "command"), [(EvaluateCfg, evaluate), (PlayCfg, play)])
 @pytest.mark.parametrize(
     ("trained", "task_id", "message"),
     [
@@ -266,27 +269,27 @@ def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
     ],
 )
 def test_a_policy_of_another_kind_of_task_or_robot_is_refused_before_its_changes_are_made(
-    command, trained, task_id, message, tmp_path, never
+    options, command, trained, task_id, message, tmp_path, never
 ):
     changes = (
         {"commands.motion.window": [1, 2]} if trained == MIMIC else {"rewards.trot.weight": 1.0}
     )
     run = write_run(tmp_path / "run", trained, changes)
     with pytest.raises(ValueError, match=message):
-        command(task_id, run)
+        command(options(task_id, run))
 
 
-@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
-def test_clips_that_the_task_has_not_got_hint_at_motions(command, tmp_path, never):
+@pytest.mark.parametrize(("options", "command"), [(EvaluateCfg, evaluate), (PlayCfg, play)])
+def test_clips_that_the_task_has_not_got_hint_at_motions(options, command, tmp_path, never):
     run = write_run(tmp_path / "run", MIMIC, clips=["trot", "kick"])
     with pytest.raises(ValueError, match=r"no clip 'kick'; clips: bound.*--motions"):
-        command(MIMIC, run)
+        command(options(MIMIC, run))
 
 
 def test_a_run_folder_stands_for_its_policy(tmp_path):
     run = write_run(tmp_path / "run")
     assert load_policy(run).contract == load_policy(run / "policy.safetensors").contract
-    cli.evaluate(GO2, run, episodes=1)
+    evaluate(EvaluateCfg(GO2, run, episodes=1))
     with pytest.raises(FileNotFoundError, match=r"empty/policy\.safetensors"):
         (tmp_path / "empty").mkdir()
         load_policy(tmp_path / "empty")
@@ -297,7 +300,7 @@ def test_a_run_folder_stands_for_its_policy(tmp_path):
 
 def test_an_evaluation_has_episodes(never):
     with pytest.raises(ValueError, match="--episodes must be a positive integer, got 0"):
-        cli.evaluate(GO2, episodes=0)
+        evaluate(EvaluateCfg(GO2, episodes=0))
 
 
 @pytest.mark.parametrize("place", ["", "text.txt", "text.txt/eval.json", "list.json"])
@@ -307,11 +310,11 @@ def test_numbers_that_could_not_be_written_are_refused_before_they_are_measured(
     (tmp_path / "text.txt").write_text("no JSON")
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(ValueError, match=r"--json must name"):
-        cli.evaluate(GO2, episodes=1, json=tmp_path / place)
+        evaluate(EvaluateCfg(GO2, episodes=1, json=tmp_path / place))
 
 
 def test_numbers_are_written_into_folders_that_are_made(tmp_path):
-    cli.evaluate(GO2, episodes=1, json=tmp_path / "a" / "b" / "eval.json")
+    evaluate(EvaluateCfg(GO2, episodes=1, json=tmp_path / "a" / "b" / "eval.json"))
     assert json.loads((tmp_path / "a" / "b" / "eval.json").read_text())["changes"] == {}
 
 
@@ -320,7 +323,7 @@ def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(
 ):
     monkeypatch.setattr(bench, "main", lambda *args: pytest.fail("something was measured"))
     with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
-        cli.bench(GO2, json=tmp_path)
+        run_bench(BenchCfg(GO2, json=tmp_path))
 
 
 @pytest.mark.parametrize("task_id", [GO2, MIMIC])
@@ -329,7 +332,7 @@ def test_a_time_without_a_control_step_is_refused(task_id, seconds, tmp_path, ne
     with pytest.raises(
         ValueError, match=rf"--seconds must be at least a control step of 0\.02 s, got {seconds}"
     ):
-        cli.play(task_id, video=tmp_path / "play.mp4", seconds=seconds)
+        play(PlayCfg(task_id, video=tmp_path / "play.mp4", seconds=seconds))
 
 
 def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
@@ -350,19 +353,19 @@ def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(
     (tmp_path / "folder.mp4").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=rf"--video must name a file that .*{place}"):
-        cli.play(GO2, video=tmp_path / place, seconds=0.1)
+        play(PlayCfg(GO2, video=tmp_path / place, seconds=0.1))
 
 
 @pytest.mark.parametrize("rounds", [0, -1])
 def test_a_benchmark_has_rounds(rounds):
     with pytest.raises(ValueError, match=f"rounds must be a positive integer, got {rounds}"):
-        cli.bench(GO2, rounds)
+        run_bench(BenchCfg(GO2, rounds))
 
 
 def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bench, "SIZES", (2, 3, 5))
     monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
-    cli.bench(GO2, quick=True, json=tmp_path / "new" / "bench.json")
+    run_bench(BenchCfg(GO2, quick=True, json=tmp_path / "new" / "bench.json"))
     printed = capsys.readouterr().out
     assert all(head.split()[0] in printed for head in bench.HEADS)
     assert "ratio: control step by its physics alone" in " ".join(printed.split())
@@ -495,7 +498,7 @@ def test_robots_that_see_the_past_are_evaluated_standing_too(task_id, monkeypatc
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_ids_are_listed_whole(width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
-    cli.list_tasks()
+    list_tasks(ListCfg())
     text = capsys.readouterr().out
     assert all(task_id in text for task_id in TASKS)
 
@@ -557,7 +560,7 @@ def test_a_picture_shows_each_robot_in_its_place(tmp_path, monkeypatch, capsys):
     with pytest.raises(
         ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"
     ):
-        cli.list_tasks(picture=tmp_path / "robots.gif")
+        list_tasks(ListCfg(picture=tmp_path / "robots.gif"))
 
 
 def test_a_policy_file_says_its_task_and_old_ones_no_changes():
@@ -581,51 +584,54 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", r"Expected one of {list, train, play, .*, export, terrain, check} \(legged-envs --help\)"),
-        ("trian", "unknown command 'trian'; did you mean 'train'"),
-        ("--verson", "unexpected '--verson'; did you mean '--version'"),
-        ("--version x", "--version stands alone, got 'x' after it"),
-        (f"train {GO2} --threads 1000000000", "--threads must be an integer of at least 0 and at most [0-9]+, got 1"),
-        (f"play {GO2} --web --num-envs 1000000000", "--num-envs 1000000000 needs 20,000 GB of memory"),
-        (f"play {GO2} --port 9000", "--port 9000 needs --web"),
-        ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),
-        ("train WRONG", f"unknown task 'WRONG'; tasks .*module:Id.*{GO2}, {G1}"),
-        ("eval go2-flat", f"unknown task 'go2-flat'; did you mean '{GO2}'"),
-        ("bench nowhere.tasks:Mine/Walk-v0", "No module named 'nowhere'"),
-        ("play json:Mine/Walk-v0", "unknown task 'Mine/Walk-v0'"),
-        (f"train {GO2} --num-env 3", "unexpected '--num-env'; did you mean '--num-envs'"),
-        (f"train {GO2} --num-envs many", "--num-envs: .*'many'; expected --num-envs INT"),
-        (f"train {GO2} --num-envs", "Missing value for argument '--num-envs'"),
-        (f"train {GO2} --num-envs 0", "--num-envs must be a positive integer, got 0"),
-        (f"train {GO2} --num-envs 1000000000", "--num-envs 1000000000 needs 20,000 GB of memory, this machine has"),
-        (f"train {GO2} --minutes nan", "--minutes must be a finite number above 0, got nan"),
-        (f"train {GO2} --seed -1", "--seed must be an integer of at least 0"),
-        (f"train {GO2} --hidden 64", "--hidden must follow one of ppo, mmppo, distillation"),
-        (f"train {GO2} ppo --lagrange.enabled", "--lagrange.enabled is an option of legged-envs train mmppo"),
-        (f"train {GO2} ppo --hidden 0", "--hidden must be a positive integer, got 0"),
-        (f"train {GO2} ppo --gamma 1.5", "--gamma must be a finite number at least 0 and at most 1, got 1.5"),
-        (f"train {GO2} ppo --activation elo", "invalid choice 'elo' for argument '--activation'"),
-        (f"train {GO2} pppo", "unexpected 'pppo'; did you mean 'ppo'"),
-        (f"train {GO2} mmppo", f"'{GO2}' is trained with ppo, got mmppo"),
-        (f"train {MIMIC} --clips trott", "there is no clip 'trott'; did you mean 'trot'"),
-        (f"train {GO2} --changes rewards.torque.weight 1", "rewards has no 'torque'; did you mean 'torques'"),
-        (f"train {GO2} --changes rewards.torques.weight", r"--changes: .*expected --changes \[STR VALUE"),
-        (f"train {GO2} --resume empty", "there is no checkpoint 'empty/checkpoint.pt'"),
-        (f"train {GO2} --run-dir file", "--run-dir must name a folder that can be written, got 'file'"),
-        (f"train {GO2} --run-dir old", "there is a run in 'old': choose another --run-dir"),
-        (f"play {GO2} --policy empty", r"there is no policy file 'empty/policy\.safetensors'"),
-        (f"play {GO2} --policy file", "'file' is not a policy as legged-envs train writes it"),
-        (f"play {GO2} --vx nan", "--vx must be a finite number, got nan"),
-        (f"play {GO2} --vx fast", "--vx: got .*'fast'.*; expected --vx"),
-        (f"play {MIMIC} --vx 1", f"'{MIMIC}' imitates motions: it takes --clips, not --vx"),
-        (f"eval {GO2} --motions nowhere.npz", "--motions must name a file, and there is none at 'nowhere.npz'"),
-        ("check go", "unknown robot 'go'; did you mean 'go2'"),
-        ("check nowhere:SPOT", "No module named 'nowhere'"),
-        ("check legged_envs.robots:GO3", "unknown robot 'GO3'; did you mean 'GO2'.*robots of legged_envs.robots: A1, "),
-        ("check nowhere.urdf", "check must name a file, and there is none at 'nowhere.urdf'"),
-        ("check go2 --write spot.py", "--write is for a URDF or MJCF file, got 'go2'"),
-        ("check dog.urdf --write spot.txt", r"the ending of --write must be one of \('.py',\), got '.txt'"),
-        (f"eval {GO2} --seed -3", "--seed must be an integer of at least 0"),
+        ("", "train, play, .*, export, terrain, check"),
+        ("trian", "'trian'.*'train'"),
+        ("--verson", "'--verson'.*'--version'"),
+        ("--version x", "--version .*'x'"),
+        (f"train {GO2} --threads 1000000000", "--threads .* 1000000000"),
+        (f"play {GO2} --web --num-envs 1000000000", "--num-envs 1000000000 .* 20,000 GB"),
+        (f"play {GO2} --port 9000", "--port 9000 .*--web"),
+        ("train", "legged-envs train: TASK_ID"),
+        ("train WRONG", f"'WRONG'.*module:Id.*{GO2}, {G1}"),
+        ("eval go2-flat", f"'go2-flat'.*'{GO2}'"),
+        ("bench nowhere.tasks:Mine/Walk-v0", "'nowhere'"),
+        ("play json:Mine/Walk-v0", "'Mine/Walk-v0'"),
+        (f"train {GO2} --num-env 3", "'--num-env'.*'--num-envs'.*legged-envs train --help"),
+        ("list --pictur a.png", "'--pictur'.*'--picture'.*legged-envs list --help"),
+        (f"eval {GO2} walk", "'walk'.*legged-envs eval --help"),
+        (f"train {GO2} --num-envs many", "--num-envs: .*'many'.* --num-envs INT"),
+        (f"train {GO2} --num-envs", "'--num-envs'"),
+        (f"train {GO2} --num-envs 0", "--num-envs .* 0"),
+        (f"train {GO2} --num-envs 1000000000", "--num-envs 1000000000 .* 20,000 GB"),
+        (f"train {GO2} --minutes nan", "--minutes .* nan"),
+        (f"train {GO2} --seed -1", "--seed .* -1"),
+        (f"train {GO2} --hidden 64", "--hidden .*ppo, mmppo, distillation"),
+        (f"train {GO2} ppo --lagrange.enabled", "--lagrange.enabled .*mmppo"),
+        (f"train {GO2} ppo --no-mirorr", "'--no-mirorr'.*'--no-mirror'"),
+        (f"train {GO2} ppo --hidden 0", "--hidden .* 0"),
+        (f"train {GO2} ppo --gamma 1.5", "--gamma .* 1.5"),
+        (f"train {GO2} ppo --activation elo", "'elo'.*'--activation'.*'elu'"),
+        (f"train {GO2} pppo", "'pppo'.*'ppo'"),
+        (f"train {GO2} mmppo", f"'{GO2}' .*ppo.* mmppo"),
+        (f"train {MIMIC} --clips trott", "'trott'.*'trot'"),
+        (f"train {GO2} --changes rewards.torque.weight 1", "rewards.*'torque'.*'torques'"),
+        (f"train {GO2} --changes rewards.torques.weight", r"--changes: .* --changes \[STR VALUE"),
+        (f"train {GO2} --resume empty", "'empty/checkpoint.pt'"),
+        (f"train {GO2} --run-dir file", "--run-dir .*'file'"),
+        (f"train {GO2} --run-dir old", "'old'.*--run-dir"),
+        (f"play {GO2} --policy empty", r"'empty/policy\.safetensors'"),
+        (f"play {GO2} --policy file", "'file' .*legged-envs train"),
+        (f"play {GO2} --vx nan", "--vx .* nan"),
+        (f"play {GO2} --vx fast", "--vx: .*'fast'.* --vx"),
+        (f"play {MIMIC} --vx 1", f"'{MIMIC}' .*--clips.*--vx"),
+        (f"eval {GO2} --motions nowhere.npz", "--motions .*'nowhere.npz'"),
+        ("check go", "'go'.*'go2'"),
+        ("check nowhere:SPOT", "'nowhere'"),
+        ("check legged_envs.robots:GO3", "'GO3'.*'GO2'.* legged_envs.robots: A1, "),
+        ("check nowhere.urdf", "check .*'nowhere.urdf'"),
+        ("check go2 --write spot.py", "--write .*'go2'"),
+        ("check dog.urdf --write spot.txt", "--write .*'.py'.*'.txt'"),
+        (f"eval {GO2} --seed -3", "--seed .* -3"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2_before_anything_is_made(

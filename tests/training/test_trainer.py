@@ -25,6 +25,9 @@ from rich.console import Console
 from safetensors.torch import save_file
 
 from legged_envs import cli, make_task_cfg
+from legged_envs.cli.evaluate import EvaluateCfg, evaluate
+from legged_envs.cli.list_tasks import ListCfg, list_tasks
+from legged_envs.cli.play import PlayCfg, play
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.evaluation.conditions import combine_logs, command_ranges, evaluation_cfg
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
@@ -532,7 +535,7 @@ def test_a_film_beside_the_evaluation_changes_none_of_its_figures(tmp_path, caps
     )
     assert (folder / "video.mp4").is_file()
     report = json.loads((folder / "eval.json").read_text())
-    cli.evaluate(GO2, folder, episodes=4, json=tmp_path / "alone.json")
+    evaluate(EvaluateCfg(GO2, folder, episodes=4, json=tmp_path / "alone.json"))
     alone = json.loads((tmp_path / "alone.json").read_text())
     common = report.keys() & alone.keys()
     assert {"lin_vel_error", "still_contact", "costs"} <= common and report["falls"] < 1.0
@@ -584,7 +587,7 @@ def test_a_command_that_the_task_does_not_know_is_refused(command, message, tmp_
         "legged_envs.viewing.watch.play", lambda *args: pytest.fail("it was played")
     )
     with pytest.raises(ValueError, match=message):
-        cli.play(GO2, video=tmp_path / "play.mp4", **command)
+        play(PlayCfg(GO2, video=tmp_path / "play.mp4", **command))
 
 
 def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_path):
@@ -1032,7 +1035,7 @@ def test_a_task_without_a_shipped_policy_says_so():
 
 
 def test_the_command_lists_the_tasks(capsys):
-    cli.list_tasks((GO2,))
+    list_tasks(ListCfg((GO2,)))
     text = capsys.readouterr().out
     assert GO2 in text and G1 not in text
     assert "critic" in text
@@ -1043,9 +1046,9 @@ def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_fil
     run, tmp_path, capsys
 ):
     before = {path: path.read_bytes() for path in run.iterdir()}
-    cli.evaluate(GO2, run / "policy.safetensors", episodes=4)
+    evaluate(EvaluateCfg(GO2, run / "policy.safetensors", episodes=4))
     assert "lin vel error" in capsys.readouterr().out
-    cli.evaluate(GO2, run / "policy.safetensors", episodes=4, json=tmp_path / "new.json")
+    evaluate(EvaluateCfg(GO2, run / "policy.safetensors", episodes=4, json=tmp_path / "new.json"))
     report = json.loads((tmp_path / "new.json").read_text())
     assert report["episodes"] == 4
     assert report["evaluation_seed"] == EVALUATION_SEED
@@ -1054,7 +1057,7 @@ def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_fil
             ValueError,
             match=rf"--json must name a new file, '{path}' exists: .* overwrites nothing",
         ):
-            cli.evaluate(GO2, run, episodes=4, json=path)
+            evaluate(EvaluateCfg(GO2, run, episodes=4, json=path))
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 

@@ -15,7 +15,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from legged_envs import cli, make_task_cfg
+from legged_envs import make_task_cfg
+from legged_envs.cli.evaluate import EvaluateCfg
+from legged_envs.cli.evaluate import evaluate as run_evaluate
+from legged_envs.cli.play import PlayCfg, play
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.conditions import mean_over_steps
@@ -453,14 +456,20 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
     ] == {"paths": [str(file)]}
     trained = (folder / "eval.json").read_text()
     with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
-        cli.evaluate(GO2, folder / "policy.safetensors", episodes=1)
+        run_evaluate(EvaluateCfg(GO2, folder / "policy.safetensors", episodes=1))
     assert (folder / "eval.json").read_text() == trained
-    cli.evaluate(
-        GO2, folder / "policy.safetensors", episodes=1, motions=(file,), json=tmp_path / "eval.json"
+    run_evaluate(
+        EvaluateCfg(
+            GO2,
+            folder / "policy.safetensors",
+            episodes=1,
+            motions=(file,),
+            json=tmp_path / "eval.json",
+        )
     )
     assert list(json.loads((tmp_path / "eval.json").read_text())["clips"]) == ["kick"]
     video = tmp_path / "play.mp4"
-    cli.play(GO2, folder / "policy.safetensors", video, motions=(file,), seconds=0.1)
+    play(PlayCfg(GO2, folder / "policy.safetensors", video, motions=(file,), seconds=0.1))
     assert video.is_file()
 
 
@@ -469,15 +478,17 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
     folder = train(tiny(tmp_path / "run", iterations=1, changes=changes))
     video = tmp_path / "play.mp4"
     assert load_policy(folder / "policy.safetensors").changes == changes
-    cli.play(GO2, folder / "policy.safetensors", video, seconds=0.1)
+    play(PlayCfg(GO2, folder / "policy.safetensors", video, seconds=0.1))
     assert video.is_file()
     with pytest.raises(ValueError, match="action_scale"):
-        cli.play(
-            GO2,
-            folder / "policy.safetensors",
-            video,
-            changes={"actions.joint_position.scale": 0.5},
-            seconds=0.1,
+        play(
+            PlayCfg(
+                GO2,
+                folder / "policy.safetensors",
+                video,
+                changes={"actions.joint_position.scale": 0.5},
+                seconds=0.1,
+            )
         )
 
 

@@ -1,0 +1,134 @@
+"""Implements `legged-envs check`."""
+
+import keyword
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from legged_envs.checks import check_known
+from legged_envs.robots import ROBOTS, RobotCfg
+from legged_envs.system_checks import check_inputs, check_output, import_named
+
+MODEL_ENDINGS = (".urdf", ".xml", ".mjcf")
+"""Endings of robot descriptions that can be read."""
+
+
+@dataclass
+class CheckCfg:
+    """Options of `legged-envs check`."""
+
+    robot: Annotated[str, Positional, arg(metavar="ROBOT")]
+    """A robot of the package, such as go2, module:NAME of any RobotCfg, or a URDF or MJCF file."""
+    write: Path | None = None
+    """A new module, .py, for a first RobotCfg. The model is written next to it, in the form that
+    the package needs."""
+
+
+def check(cfg: CheckCfg) -> None:
+    """Report on a robot: masses, joints, feet, how it stands on its own gains, and its problems.
+
+    The exit status is 0 without problems, 1 with some, and 2 if no robot can be compiled.
+    """
+    check_output("--write", cfg.write, endings=(".py",))
+    if cfg.robot.endswith(MODEL_ENDINGS):
+        problems = check_model_file(Path(cfg.robot), cfg.write)
+    else:
+        problems = check_named_robot(cfg.robot, cfg.write)
+    if problems:
+        sys.exit(1)
+
+
+def check_named_robot(name: str, module_path: Path | None) -> list[str]:
+    """Print a report on a robot of Python code, and return its problems.
+
+    Args:
+        name: Name of a robot of the package, or module:NAME.
+        module_path: The option `--write`, which is only for files.
+
+    Raises:
+        ValueError: If no robot has this name, or ``module_path`` is given.
+    """
+    if module_path is not None:
+        check_module_name(module_path)
+        raise ValueError(f"--write is for a URDF or MJCF file, got {name!r}")
+    robot = find_robot(name)
+    from legged_envs.robot_check import Report
+
+    report = Report(robot, {})
+    print(report)
+    return report.problems
+
+
+def check_model_file(path: Path, module_path: Path | None) -> list[str]:
+    """Print a report on the robot of a URDF or MJCF file, and return its problems.
+
+    Args:
+        path: The file.
+        module_path: Where to write a module with a first RobotCfg. None: nothing is written.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file describes no robot, or the module or its model exists already.
+    """
+    name = re.sub(r"\W|^(?=\d)", "_", (module_path or path).stem).lower()
+    if module_path is not None:
+        check_module_name(module_path)
+        check_new(module_path)
+        check_new(module_path.with_name(f"{name}.xml"))
+    check_inputs("check", [path])
+    from legged_envs.robot_check import Report, raise_gains
+    from legged_envs.robots.reading.describe import format_module
+    from legged_envs.robots.reading.draft import draft_robot
+
+    with TemporaryDirectory() as folder:
+        robot, gaps = draft_robot(path, name, Path(folder))
+        robot = raise_gains(robot)
+        report = Report(robot, gaps)
+        print(report)
+    if module_path is not None:
+        draft_robot(path, name, module_path.parent)
+        module_path.write_text(format_module(robot, gaps))
+    return report.problems
+
+
+def check_module_name(path: Path) -> None:
+    """Raise a ValueError if Python cannot import a module of this name."""
+    if not path.stem.isidentifier() or keyword.iskeyword(path.stem):
+        raise ValueError(f"--write must name a module that Python can import, got {path.name!r}")
+
+
+def check_new(path: Path) -> None:
+    """Raise a ValueError if a file that would be written exists."""
+    if path.exists():
+        raise ValueError(
+            "--write must name a new module and model, "
+            f"{str(path)!r} exists: nothing is overwritten"
+        )
+
+
+def find_robot(name: str) -> RobotCfg:
+    """Return a robot of the package, or of another module.
+
+    Args:
+        name: A key of ``ROBOTS``, or module:NAME.
+
+    Raises:
+        ValueError: If there is no such robot.
+    """
+    if ":" not in name:
+        known = "robots, in addition to module:NAME and files, .urdf or .xml"
+        check_known("unknown robot", [name], ROBOTS, known)
+        return ROBOTS[name]
+    module_name, _, attribute = name.partition(":")
+    module = import_named(module_name, name)
+    robots = {}
+    for key, value in vars(module).items():
+        if isinstance(value, RobotCfg):
+            robots[key] = value
+    check_known("unknown robot", [attribute], robots, f"robots of {module_name}")
+    return robots[attribute]

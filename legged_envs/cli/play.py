@@ -1,0 +1,172 @@
+"""Implements `legged-envs play`."""
+
+import math
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from legged_envs.checks import check_number
+from legged_envs.cli.tiles import choose_tiles
+from legged_envs.runs.options import TaskId, Value, check_size
+from legged_envs.system_checks import check_inputs, check_installed, check_output, check_port
+from legged_envs.tasks import make_task_cfg, plain_id
+
+HOST = "127.0.0.1"
+"""Address of the page: only this machine reaches it."""
+DEFAULT_PORT = 8080
+"""Port of the page without `--port`."""
+DEFAULT_VIDEO = Path("play.mp4")
+"""Film that is written on a machine without a display."""
+
+
+@dataclass
+class PlayCfg:
+    """Options of `legged-envs play`."""
+
+    task_id: TaskId
+    """Registered id, or module:Id of another package's task."""
+    policy: Path | None = None
+    """A policy.safetensors, or a run folder with one. Default: the shipped policy."""
+    video: Path | None = None
+    """Write an mp4 here instead of opening a window. Without a display, play.mp4 is written."""
+    vx: float | None = None
+    """Forward command, m/s. Without any of vx, vy and wz: a tour of the task's commands."""
+    vy: float | None = None
+    """Sideways command, m/s."""
+    wz: float | None = None
+    """Turning command, rad/s."""
+    clips: tuple[str, ...] = ()
+    """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
+    motions: tuple[Path, ...] = ()
+    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .json or .txt."""
+    changes: dict[str, Value] = field(default_factory=dict)
+    """Changes to the task in addition to the policy's own, e.g. --changes
+    actions.joint_position.scale 0.8"""
+    seconds: float | None = None
+    """Duration of each command or motion, s."""
+    terrain: str | None = None
+    """Kind of tiles to walk on, such as stairs_up, for tasks on rough ground."""
+    level: int | None = None
+    """Level of these tiles. The first is 0."""
+    scan: bool = False
+    """Draw the points of the ground that the policy sees."""
+    appearance: str | None = None
+    """Appearance of the robot, without effect on its physics: menagerie (the meshes of
+    mujoco_menagerie: pip install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an
+    MJCF file with the same bodies."""
+    web: bool = False
+    """Serve a page for a browser, with plots and controls, for --seconds or until Ctrl-C."""
+    num_envs: int = 1
+    """Number of robots on that page."""
+    port: int | None = None
+    """Port of that page. Default: 8080. Only this machine reaches it. From another one: ssh -L
+    8080:localhost:8080 HOST."""
+
+
+def play(cfg: PlayCfg) -> None:
+    """Watch a policy walk, or imitate motions, in a window, in a browser or as a video.
+
+    In the window, arrows, Home, End and Enter drive the robot.
+    """
+    plain_id(cfg.task_id)
+    check_inputs("--motions", cfg.motions)
+    check_size("--num-envs", cfg.num_envs)
+    if cfg.web:
+        check_web_options(cfg)
+    else:
+        check_window_options(cfg)
+    video = find_video_path(cfg)
+    command = make_command(cfg)
+    changes = make_changes(cfg)
+    from legged_envs.policy.policy import policy_and_task
+    from legged_envs.viewing import watch
+
+    policy, task, _ = policy_and_task(cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions)
+    if cfg.scan:
+        watch.scan_of(task)
+    shown = watch.scenes(task, command, cfg.clips, cfg.seconds)
+    if cfg.web:
+        from legged_envs.viewing.web.play import play as serve_page
+
+        port = DEFAULT_PORT if cfg.port is None else cfg.port
+        end = cfg.seconds or math.inf
+        serve_page(cfg.task_id, task, policy, shown, cfg.scan, cfg.num_envs, port, end)
+    else:
+        watch.play(cfg.task_id, task, policy, video, shown, cfg.scan)
+
+
+def check_web_options(cfg: PlayCfg) -> None:
+    """Raise an error if no page can be served with these options."""
+    if cfg.video is not None:
+        raise ValueError("--web shows the robots in a browser: it takes no --video")
+    check_installed("viser", "trimesh", extra="web")
+    check_port(HOST, DEFAULT_PORT if cfg.port is None else cfg.port)
+
+
+def check_window_options(cfg: PlayCfg) -> None:
+    """Raise a ValueError for an option that only the page in a browser has."""
+    if cfg.port is not None:
+        raise ValueError(f"--port {cfg.port} needs --web: a window or a video has none")
+    if cfg.num_envs > 1:
+        raise ValueError(
+            f"--num-envs {cfg.num_envs} needs --web: a window or a video shows one robot"
+        )
+
+
+def find_video_path(cfg: PlayCfg) -> Path | None:
+    """Return the path of the film. None: the robot is shown in a window or in a browser.
+
+    Raises:
+        ModuleNotFoundError: If a module that films need is not installed.
+        ValueError: If the file is not an .mp4, or cannot be written.
+    """
+    video = cfg.video
+    has_display = sys.platform != "linux" or os.environ.get("DISPLAY")
+    if video is None and not cfg.web and not has_display:
+        video = DEFAULT_VIDEO
+    if video is not None:
+        if video.suffix != ".mp4":
+            raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
+        check_output("--video", video)
+        check_installed("imageio_ffmpeg", "matplotlib")
+    return video
+
+
+def make_command(cfg: PlayCfg) -> tuple[float, float, float] | None:
+    """Return the command (vx, vy, wz). None: no part of it is given.
+
+    Raises:
+        ValueError: If a part is not finite, or the task takes no commands because it imitates
+            motions.
+    """
+    speeds = {"--vx": cfg.vx, "--vy": cfg.vy, "--wz": cfg.wz}
+    for option, speed in speeds.items():
+        if speed is not None:
+            check_number(option, speed)
+    if all(speed is None for speed in speeds.values()):
+        return None
+    from legged_envs.tasks.kind import kind_of
+
+    if kind_of(make_task_cfg(cfg.task_id)).imitates_motions:
+        raise ValueError(
+            f"{cfg.task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz"
+        )
+    return (cfg.vx or 0.0, cfg.vy or 0.0, cfg.wz or 0.0)
+
+
+def make_changes(cfg: PlayCfg) -> dict[str, Any]:
+    """Return all changes to the task that the options ask for, by path.
+
+    Raises:
+        ValueError: If the task has no such tiles, or the robot no such appearance.
+    """
+    changes = dict(cfg.changes)
+    changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
+    if cfg.appearance is not None:
+        from legged_envs.sim.appearance import find_appearance
+
+        find_appearance(make_task_cfg(cfg.task_id).robot, cfg.appearance)
+        changes["viewer.appearance"] = cfg.appearance
+    return changes

@@ -1,0 +1,59 @@
+"""Explains words of a command line that no option takes, and names the word that was meant."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args
+
+from tyro.conf import Positional
+
+from legged_envs.checks import did_you_mean
+from legged_envs.training.options import ALGORITHMS, TrainCfg
+
+GENERAL_OPTIONS = ("--help", "--version", "--traceback")
+"""Options of `legged-envs` itself."""
+
+
+def explain_unknown_word(word: str, options: type[Any]) -> str:
+    """Return one sentence about a word that a verb does not know.
+
+    Args:
+        word: The word.
+        options: Dataclass of the verb's options.
+    """
+    known = [*option_names(options), *GENERAL_OPTIONS]
+    if options is TrainCfg:
+        owners = []
+        for algorithm, algorithm_options in ALGORITHMS.items():
+            names = option_names(algorithm_options)
+            known.extend(names)
+            if word in names:
+                owners.append(algorithm)
+        if owners:
+            return (
+                f"{word} is an option of {', '.join(owners)}: "
+                f"it must follow one of {', '.join(ALGORITHMS)}"
+            )
+        known.extend(ALGORITHMS)
+    question = did_you_mean(word, known)
+    return f"unexpected {word!r}; {question}".rstrip("; ")
+
+
+def option_names(options: type[Any], prefix: str = "--") -> list[str]:
+    """Return the names of all options of a dataclass, as they are written on the command line.
+
+    Args:
+        options: The dataclass. An option that is itself a dataclass has the options
+            ``--name.field``.
+        prefix: Text before each name.
+    """
+    names = []
+    for option in fields(options):
+        name = option.name.replace("_", "-")
+        if Positional in get_args(option.type):
+            continue
+        if is_dataclass(option.type) and isinstance(option.type, type):
+            names.extend(option_names(option.type, prefix=f"{prefix}{name}."))
+            continue
+        names.append(prefix + name)
+        if option.type is bool:
+            names.append(f"{prefix}no-{name}")
+    return names
