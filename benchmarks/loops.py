@@ -14,7 +14,7 @@ import torch
 from gymnasium.vector import VectorEnv
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.engines.mujoco import MujocoSimulation
 from legged_envs.wrappers import TimeLimit
 from legged_envs.wrappers.plumbing.base import layers
 

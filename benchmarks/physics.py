@@ -41,7 +41,7 @@ from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.engines import ENGINES
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.engines.mujoco import MujocoSimulation
 from legged_envs.sim.scene import build_scene
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.kind import kind_of

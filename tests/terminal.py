@@ -54,7 +54,7 @@ assert args.headless and args.task == "a1"
 gymapi.acquire_gym().create_sim(0, -1, args.physics_engine, gymapi.SimParams())
 """
 """Stands where the page has the script of another repository."""
-ENGINE = "from legged_envs.sim.mujoco_cpu import MujocoSimulation as MySimulation\n"
+ENGINE = "from legged_envs.sim.engines.mujoco import MujocoSimulation as MySimulation\n"
 """Stands where the page has the engine of another package."""
 
 OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")

@@ -165,7 +165,7 @@ def make_changes(cfg: PlayCfg) -> dict[str, Any]:
     changes = dict(cfg.changes)
     changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
     if cfg.appearance is not None:
-        from legged_envs.sim.appearance import find_appearance
+        from legged_envs.sim.render.appearance import find_appearance
 
         find_appearance(make_task_cfg(cfg.task_id).robot, cfg.appearance)
         changes["viewer.appearance"] = cfg.appearance

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import Simulation
-from legged_envs.sim.quantities import ROBOT_QUANTITIES, Quantities
+from legged_envs.sim.quantities import QUANTITIES
 
 ROOT_TOLERANCE = 0.02
 """Distance of the base from that of the CPU engine after half a second, m."""
@@ -84,8 +84,7 @@ def lift_all(sim: Simulation, height: float) -> None:
 
 def seen(sim: Simulation) -> dict[str, Tensor]:
     """Return every quantity of a simulation, copied to the CPU."""
-    names = (*ROBOT_QUANTITIES, *Quantities.__annotations__)
-    return {name: getattr(sim, name).cpu().clone() for name in names}
+    return {name: getattr(sim, name).cpu().clone() for name in QUANTITIES}
 
 
 def distance(sim: Simulation, other: Simulation) -> Tensor:

@@ -104,16 +104,13 @@ class LeggedVectorEnv(CoreVectorEnv):
             group for name, group in groups.items() if self._dict_observations or name == "policy"
         ]
         self._checked = [group for group in self._groups if not group.own]
-        parts = [part for robot in self.robots.values() for part in robot.owners()]
         owners: list[object] = [self.sim.ground] if self.sim.ground is not None else []
-        owners += [
-            *parts,
-            *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters)),
-        ]
+        owners += [*self.robots.values(), *self.sim.robots.values()]
+        owners += [part for robot in self.robots.values() for part in robot._bodies.values()]
         owners += [
             owner for manager in self.managers.values() for owner in manager.owners()
         ] + self._sources()
-        self._record([Piece(part.compute, True) for part in parts], owners)
+        self._record([Piece(robot.compute, False) for robot in self.robots.values()], owners)
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
         """Record a step's maths, ``robots`` first, which reads and sets attributes of the ``owners``."""

@@ -17,7 +17,7 @@ from rich.table import Table
 from legged_envs.checks import whole_number
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.runs.run_folder import write_json
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.engines.mujoco import MujocoSimulation
 
 SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000

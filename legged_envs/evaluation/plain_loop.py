@@ -12,9 +12,9 @@ import numpy as np
 
 from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
 from legged_envs.sim.scene import build_scene
-from legged_envs.sim.simulation import SimCfg
 
 Recording = dict[str, np.ndarray]
 """What robots did, at one moment or at each step: arrays (num_robots, …) or (steps, num_robots, …).

@@ -10,9 +10,10 @@ from legged_envs.robot_check.feet import check_feet
 from legged_envs.robot_check.joints import check_joints
 from legged_envs.robot_check.limits import LIMITS
 from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.gains import StandingRobot, settle, stand
-from legged_envs.sim.scene import RobotView, build_scene, no_free_joint
-from legged_envs.sim.simulation import SimCfg
+from legged_envs.sim.robot_view import RobotView, no_free_joint
+from legged_envs.sim.scene import build_scene
 from legged_envs.tables import Table, TableRepr
 
 

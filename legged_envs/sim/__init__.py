@@ -1,9 +1,9 @@
 """Batched physics behind one small interface."""
 
-from legged_envs.sim.cfg import ObjectCfg, PlacedRobot, SceneCfg, ViewerCfg
-from legged_envs.sim.engines import make_simulation
+from legged_envs.sim.cfg import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, ViewerCfg
+from legged_envs.sim.engines.find import make_simulation
 from legged_envs.sim.robot_state import RobotState
-from legged_envs.sim.simulation import SimCfg, Simulation
+from legged_envs.sim.simulation import Simulation
 
 __all__ = [
     "ObjectCfg",

@@ -9,8 +9,8 @@ import numpy as np
 
 from legged_envs.robots.reading.pose import GRAVITY, ground_distances
 from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.scene import spec_on_ground
-from legged_envs.sim.simulation import SimCfg
 
 REPORT_DURATION = 2.0
 """Time that a robot stands in a report, s."""

@@ -1,72 +1,173 @@
-"""What a simulation says of every environment: float32 tensors, in the frames and orders of ``Simulation``."""
+"""The quantities of a simulation: float32 tensors of every environment.
+
+World z is up. Quaternions are (w, x, y, z). ``_w`` is the world frame, ``_b`` the base frame. The
+tensors belong to the engine: clone what must outlive the next call.
+"""
 
 from abc import ABC, abstractmethod
-from operator import methodcaller
 
 from torch import Tensor
 
-
-class RootQuantities:
-    """What a simulation says of whatever moves freely: a robot by its base, or an object."""
-
-    root_pos_w: Tensor
-    root_quat_w: Tensor
-    root_lin_vel_w: Tensor
-    root_ang_vel_b: Tensor
-    """Origin of a robot's base or centre of an object, m, orientation, velocity, m/s, and angular velocity in the frame
-    of the base or object, rad/s. Shape: (num_envs, 3 or 4)."""
-    contact_force_w: Tensor
-    """Net contact force on each body of a robot, (num_envs, num_bodies, 3), or on an object, (num_envs, 3), N."""
-
-
-class RobotQuantities(RootQuantities):
-    """What a simulation says of a robot in every control step, and terms read of ``env.robot``."""
-
-    joint_pos: Tensor
-    joint_vel: Tensor
-    joint_torque: Tensor
-    """Joint positions, rad, velocities, rad/s, and the torques that the actuators applied, within limits, N·m. Shape:
-    (num_envs, num_joints)."""
-    foot_pos_w: Tensor
-    foot_lin_vel_w: Tensor
-    """Foot origins, m, and velocities, m/s. Shape: (num_envs, num_feet, 3)."""
-
-
-class Quantities(RobotQuantities):
-    """All that a simulation says of a robot; what :class:`RobotQuantities` lacks is read from ``env.sim``."""
-
-    joint_acc: Tensor
-    """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
-    body_pos_w: Tensor
-    body_quat_w: Tensor
-    body_lin_vel_w: Tensor
-    body_ang_vel_w: Tensor
-    """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
+ROOT_QUANTITIES = (
+    "root_pos_w",
+    "root_quat_w",
+    "root_lin_vel_w",
+    "root_ang_vel_b",
+    "contact_force_w",
+)
+"""Names of the quantities of a robot's base or an object."""
+ROBOT_QUANTITIES = (
+    *ROOT_QUANTITIES,
+    "joint_pos",
+    "joint_vel",
+    "joint_torque",
+    "foot_pos_w",
+    "foot_lin_vel_w",
+)
+"""Names of the quantities that `RobotState` reads in every control step."""
+QUANTITIES = (
+    *ROBOT_QUANTITIES,
+    "joint_acc",
+    "body_pos_w",
+    "body_quat_w",
+    "body_lin_vel_w",
+    "body_ang_vel_w",
+)
+"""Names of all quantities of a robot."""
 
 
-ROOT_QUANTITIES = tuple(RootQuantities.__annotations__)
-ROBOT_QUANTITIES = (*ROOT_QUANTITIES, *RobotQuantities.__annotations__)
-
-
-class FreeBody(RootQuantities, ABC):
-    """What moves freely in every environment: an object, or a robot by its base."""
+class FreeBody(ABC):
+    """A body that moves freely in every environment: an object, or the base of a robot."""
 
     @abstractmethod
     def _read_quantity(self, name: str) -> Tensor:
-        """The quantity ``name``, up to date."""
+        """Return a quantity, up to date. Every property below reads through this method."""
+
+    @property
+    def root_pos_w(self) -> Tensor:
+        """Origin of the base, or centre of the object, m. Shape: (num_envs, 3). Never lags."""
+        return self._read_quantity("root_pos_w")
+
+    @property
+    def root_quat_w(self) -> Tensor:
+        """Orientation of the base or object, (w, x, y, z). Shape: (num_envs, 4). Never lags."""
+        return self._read_quantity("root_quat_w")
+
+    @property
+    def root_lin_vel_w(self) -> Tensor:
+        """Velocity of the origin in the world, m/s. Shape: (num_envs, 3). Never lags."""
+        return self._read_quantity("root_lin_vel_w")
+
+    @property
+    def root_ang_vel_b(self) -> Tensor:
+        """Angular velocity in the frame of the base or object, rad/s. Shape: (num_envs, 3). Never
+        lags."""
+        return self._read_quantity("root_ang_vel_b")
+
+    @property
+    def contact_force_w(self) -> Tensor:
+        """Net contact force, N. Lags by one physics step after ``step``.
+
+        Shape: (num_envs, num_bodies, 3), of each body of a robot; (num_envs, 3), of an object.
+        """
+        return self._read_quantity("contact_force_w")
 
     @abstractmethod
     def write_root_state(
         self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
     ) -> None:
-        """Write the state of the base or object in ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
+        """Write the state of the base or object.
+
+        Args:
+            env_ids: Environments that are written. Shape: (n,).
+            pos_w: Positions, m. Shape: (n, 3).
+            quat_w: Orientations (w, x, y, z). Shape: (n, 4).
+            lin_vel_w: Velocities in the world, m/s. Shape: (n, 3).
+            ang_vel_b: Angular velocities in the frame of the base or object, rad/s. Shape: (n, 3).
+        """
 
     @abstractmethod
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add to the velocity of the base or object in ``env_ids``, m/s. Shape: (n, 3)."""
+        """Add ``lin_vel_w`` (n, 3), m/s, to the velocity of the base or object in ``env_ids``."""
 
 
-for _name in ROOT_QUANTITIES:
-    setattr(
-        FreeBody, _name, property(methodcaller("_read_quantity", _name))
-    )  # read when it is asked for
+class RobotQuantities(FreeBody):
+    """The quantities of a robot in every environment.
+
+    Joints are in the order of ``RobotCfg.joint_names``, feet in the order of
+    ``RobotCfg.foot_names``, bodies in the order of ``Simulation.body_names``.
+    """
+
+    @property
+    def joint_pos(self) -> Tensor:
+        """Joint positions, rad. Shape: (num_envs, num_joints). Never lags."""
+        return self._read_quantity("joint_pos")
+
+    @property
+    def joint_vel(self) -> Tensor:
+        """Joint velocities, rad/s. Shape: (num_envs, num_joints). Never lags."""
+        return self._read_quantity("joint_vel")
+
+    @property
+    def joint_torque(self) -> Tensor:
+        """Torques that the actuators applied, within their limits, N·m.
+
+        Shape: (num_envs, num_joints). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("joint_torque")
+
+    @property
+    def joint_acc(self) -> Tensor:
+        """Joint accelerations, rad/s².
+
+        Shape: (num_envs, num_joints). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("joint_acc")
+
+    @property
+    def foot_pos_w(self) -> Tensor:
+        """Origins of the feet, m.
+
+        Shape: (num_envs, num_feet, 3). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("foot_pos_w")
+
+    @property
+    def foot_lin_vel_w(self) -> Tensor:
+        """Velocities of the feet's origins, m/s.
+
+        Shape: (num_envs, num_feet, 3). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("foot_lin_vel_w")
+
+    @property
+    def body_pos_w(self) -> Tensor:
+        """Origins of the bodies, m.
+
+        Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("body_pos_w")
+
+    @property
+    def body_quat_w(self) -> Tensor:
+        """Orientations of the bodies, (w, x, y, z).
+
+        Shape: (num_envs, num_bodies, 4). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("body_quat_w")
+
+    @property
+    def body_lin_vel_w(self) -> Tensor:
+        """Velocities of the bodies' origins, m/s.
+
+        Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("body_lin_vel_w")
+
+    @property
+    def body_ang_vel_w(self) -> Tensor:
+        """Angular velocities of the bodies in the world, rad/s.
+
+        Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
+        """
+        return self._read_quantity("body_ang_vel_w")

@@ -32,7 +32,7 @@ from legged_envs.mdp.observations import height_scan
 from legged_envs.mdp.scan import scan_points
 from legged_envs.policy.policy import Policy
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
-from legged_envs.sim.simulation import Pose
+from legged_envs.sim.cfg import Pose
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names
 
@@ -316,7 +316,7 @@ def make_watched(
     )
     policy.check(unwrap(envs))
     if scan:
-        from legged_envs.sim.render import draw_points  # which needs MuJoCo
+        from legged_envs.sim.render.shapes import draw_points  # which needs MuJoCo
 
         where, core = scan_of(cfg), cast(Any, unwrap(envs))
         core.sim.decorations.append(

@@ -151,7 +151,7 @@ def test_robot_tensors_have_the_shapes_of_their_table(make_vec):
         for name, value in vars(core.robot).items()
         if isinstance(value, torch.Tensor) and name[0] != "_"
     }
-    assert {*ROBOT_QUANTITIES, *RobotState.__annotations__, *own} - {"QUANTITIES", "STATE"} <= {
+    assert {*ROBOT_QUANTITIES, *RobotState.__annotations__, *own} - {"STATE"} <= {
         *listed,
         *INDICES,
     }

@@ -26,7 +26,7 @@ from legged_envs.policy.policy import SHIPPED, Policy, load_shipped_policy, save
 from legged_envs.robots import GO2 as ROBOT
 from legged_envs.sim import SimCfg
 from legged_envs.sim.engines import ENGINES
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.engines.mujoco import MujocoSimulation
 from legged_envs.tasks import make_task_cfg
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"

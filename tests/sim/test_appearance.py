@@ -16,7 +16,7 @@ import legged_envs  # noqa: F401
 from legged_envs import cli
 from legged_envs.robots import GO1, GO2, K1, ROBOTS
 from legged_envs.sim import PlacedRobot, SceneCfg, SimCfg, ViewerCfg, make_simulation
-from legged_envs.sim.appearance import MENAGERIE, find_appearance
+from legged_envs.sim.render.appearance import MENAGERIE, find_appearance
 from legged_envs.sim.scene import build_scene
 
 GO2_TASK = "Legged/Go2-Flat-v0"
@@ -198,34 +198,24 @@ def test_what_is_missing_is_named_with_what_to_do(
     menagerie: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = menagerie / "unitree_go2"
-    with pytest.raises(
-        ValueError, match=r"robot 'k1': mujoco_menagerie has no 'k1'; .*MJCF file; robots: a1, any"
-    ):
+    with pytest.raises(ValueError, match=r"'k1'.* a1, any"):
         dressed(K1)
-    with pytest.raises(
-        FileNotFoundError, match=r"of robot 'go1': there is no file .*unitree_go1/go1.xml; .*MENAG"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"'go1'.*unitree_go1/go1\.xml.*MENAGERIE_ROOT"):
         dressed(GO1)
     with pytest.raises(
         FileNotFoundError,
-        match=r"'menagery' of robot 'go2': there is no file menagery; .*'menagerie'",
+        match=r"'menagery'.*'go2'.*'menagerie'",
     ):
         dressed(appearance="menagery")
     (folder / "other.xml").write_text(menagerie_go2().replace("RR_calf", "RR_shin"))
-    with pytest.raises(
-        ValueError, match=r"robot 'go2': .*other.xml' has no body 'RR_calf'; .*bodies: base, FL_hip"
-    ):
+    with pytest.raises(ValueError, match=r"'go2'.*other\.xml.*'RR_calf'.* base, FL_hip"):
         dressed(appearance=str(folder / "other.xml"))
     (folder / "assets" / "wedge.obj").unlink()
-    with pytest.raises(
-        ValueError, match=r"go2.xml': .*wedge\.obj.*; bring what it names, meshes and textures"
-    ):
+    with pytest.raises(ValueError, match=r"go2\.xml.*wedge\.obj"):
         dressed()
     monkeypatch.delenv("MENAGERIE_ROOT")
-    monkeypatch.setattr("legged_envs.sim.appearance.find_spec", lambda name: None)
-    with pytest.raises(
-        ModuleNotFoundError, match="pip install mujoco-menagerie, or set MENAGERIE_ROOT"
-    ):
+    monkeypatch.setattr("legged_envs.sim.render.appearance.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install mujoco-menagerie.*MENAGERIE_ROOT"):
         dressed()
 
 
@@ -255,9 +245,7 @@ def test_the_package_of_the_menagerie_gives_its_files(
     soft = replace(GO2, name="soft", kp=(30.0,) * 12)  # of the same model
     assert find_appearance(soft, "menagerie") == menagerie / "unitree_go2" / "go2.xml"
     monkeypatch.setenv("OFFLINE", "1")
-    with pytest.raises(
-        RuntimeError, match="mujoco_menagerie does not give 'unitree_go2': no network"
-    ):
+    with pytest.raises(RuntimeError, match=r"'unitree_go2'.*no network"):
         find_appearance(soft, "menagerie")
     assert {*MENAGERIE} <= {*ROBOTS}
 
@@ -277,6 +265,4 @@ def test_play_takes_an_appearance_and_refuses_one_before_anything_is_made(
             ["play", GO2_TASK, "--appearance", "meshes.xml", "--video", str(tmp_path / "a.mp4")]
         )
     told = capsys.readouterr().err
-    assert stop.value.code == 2 and re.search(
-        r"'meshes.xml' of robot 'go2': there is no file meshes.xml", told
-    )
+    assert stop.value.code == 2 and re.search(r"'meshes\.xml'.*'go2'", told)

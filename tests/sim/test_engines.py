@@ -21,7 +21,7 @@ from legged_envs.robots import GO2 as ROBOT
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation
 from legged_envs.sim.engines import ENGINES, find_engine, known_engines
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.engines.mujoco import MujocoSimulation
 
 GO2 = "Legged/Go2-Flat-v0"
 
@@ -134,7 +134,7 @@ def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path):
 @pytest.fixture
 def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package with three engines; one needs a module that is not there, of one the name is wrong."""
-    code = "from legged_envs.sim.mujoco_cpu import MujocoSimulation\n\n\nclass Mine(MujocoSimulation):\n    pass\n"
+    code = "from legged_envs.sim.engines.mujoco import MujocoSimulation\n\n\nclass Mine(MujocoSimulation):\n    pass\n"
     (tmp_path / "my_engine.py").write_text(code)
     (tmp_path / "my_other_engine.py").write_text("import nothing_of_that_name\n")
     info = tmp_path / "my_engine-1.0.dist-info"
@@ -156,16 +156,12 @@ def test_an_engine_of_another_package_is_found_by_its_entry_point(other_package,
     assert "mine" in installed_engines() and not {"broken", "wrong"} & {*installed_engines()}
     with pytest.raises(
         ImportError,
-        match=r"sim='wrong' cannot be imported from 'my_engine:Min': .*no attribute 'Min'",
+        match=r"sim='wrong'.*'my_engine:Min'",
     ):
         find_engine("wrong")
-    with pytest.raises(
-        ModuleNotFoundError, match=r"sim='broken' is not installed: .*nothing_of_that_name"
-    ):
+    with pytest.raises(ModuleNotFoundError, match=r"sim='broken'.*nothing_of_that_name"):
         find_engine("broken")
-    with pytest.raises(
-        ValueError, match=r"sim='mein'; available: 'mujoco', 'mujoco_warp', .*'mine'"
-    ):
+    with pytest.raises(ValueError, match=r"sim='mein'.*'mujoco', 'mujoco_warp', .*'mine'"):
         make_vec(2, sim="mein")
 
 
@@ -178,17 +174,15 @@ def test_an_engine_that_has_only_planes_refuses_terrain(monkeypatch, make_vec):
     make_vec(2, sim="mine")
     with pytest.raises(
         ValueError,
-        match="sim='mine' has one robot on a plane: SceneCfg must be as it is, got terrain",
+        match=r"sim='mine'.*SceneCfg.*terrain",
     ):
         make_vec(2, "Legged/Go2-Rough-v0", sim="mine")
 
 
 def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, make_vec, capsys):
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
-    monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
-    with pytest.raises(
-        ModuleNotFoundError, match=r"sim='mujoco_warp' is not installed: .*'legged-envs\[warp\]'"
-    ):
+    monkeypatch.delitem(sys.modules, "legged_envs.sim.engines.mujoco_warp", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"sim='mujoco_warp'.*'legged-envs\[warp\]'"):
         make_vec(2, sim="mujoco_warp")
     assert "mujoco_warp" not in installed_engines()
     with pytest.raises(SystemExit) as stop:
@@ -229,7 +223,7 @@ def test_verbs_refuse_an_engine_that_cannot_be_before_they_write(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
-    monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
+    monkeypatch.delitem(sys.modules, "legged_envs.sim.engines.mujoco_warp", raising=False)
     for options, message in (
         ("--sim mujoco_warp", "pip install 'legged-envs[warp]'"),
         ("--sim bullet", "unknown simulation engine sim='bullet'; available: 'mujoco', "),

@@ -108,20 +108,14 @@ def test_a_pair_with_a_beam_is_as_on_the_cpu_engine(make):
 def test_more_contacts_than_there_is_room_for_are_an_error(make):
     sim = make(3, nconmax=2)
     sim.step(200)
-    with pytest.raises(
-        RuntimeError, match=r"in environment 0 and 2 others with SimCfg.nconmax=2, .* raise it"
-    ):
+    with pytest.raises(RuntimeError, match=r"environment 0 and 2 others.*SimCfg\.nconmax=2"):
         sim.diverged()
 
 
 def test_what_it_has_not_is_named(make_vec):
-    with pytest.raises(
-        ValueError, match=r"sim='genesis' has a plane: SceneCfg.terrain must be None"
-    ):
+    with pytest.raises(ValueError, match=r"sim='genesis'.*SceneCfg\.terrain"):
         make_vec(2, "Legged/Go2-Rough-v0", sim="genesis")
-    with pytest.raises(
-        ValueError, match=r"sim='genesis' runs on device='cpu', .* got device='mps'"
-    ):
+    with pytest.raises(ValueError, match=r"sim='genesis'.*device='mps'"):
         make_vec(2, sim="genesis", device="mps")
 
 

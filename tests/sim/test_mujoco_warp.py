@@ -139,11 +139,11 @@ def begin_rows(sim: Simulation, ids: torch.Tensor) -> None:
     [
         (
             {"nconmax": 2},
-            r"ran out of room \(.*(BROADPHASE|NARROWPHASE).*SimCfg.nconmax=2 .*raise njmax for NEFC, nconmax",
+            r"(BROADPHASE|NARROWPHASE).*SimCfg\.nconmax=2 ",
         ),
         (
             {"njmax": 8},
-            r"\(NEFC\) in environment 0 and 2 others with SimCfg.nconmax=23 and SimCfg.njmax=8",
+            r"NEFC.* environment 0 and 2 others.*SimCfg\.nconmax=23.*SimCfg\.njmax=8",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_more_contacts_than_there_is_room_for_are_an_error(room, message, make):
     sim.step(200)
     with pytest.raises(RuntimeError, match=message):
         sim.diverged()
-    with pytest.raises(ValueError, match="njmax must be an integer of at least 0, got -1"):
+    with pytest.raises(ValueError, match=r"njmax.*-1"):
         make(njmax=-1)
 
 
@@ -213,9 +213,7 @@ def test_what_was_closed_is_freed_at_once(make):
 def test_a_device_that_cannot_be_is_named(device, make_vec):
     if device == "cuda" and torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(
-        ValueError, match=f"'cuda' where PyTorch finds an NVIDIA GPU, got device='{device}'"
-    ):
+    with pytest.raises(ValueError, match=f"'cuda'.*device='{device}'"):
         make_vec(2, sim="mujoco_warp", device=device)
 
 

@@ -206,7 +206,7 @@ def test_a_saved_state_holds_the_whole_scene_and_each_robots_parameters(assert_s
         drive(each, 5)
         each.step(40)
     assert_same(everything(other), everything(sim))
-    with pytest.raises(ValueError, match="another simulation"):
+    with pytest.raises(ValueError, match="shape"):
         make(SceneCfg()).set_state(sim.get_state())
 
 
@@ -278,7 +278,7 @@ def test_robots_of_two_kinds_keep_their_joints_bodies_and_limits_apart():
     assert state.bodies(G1.foot_names).pos_b.shape == (NUM_ENVS, 2, 3)
     torch.testing.assert_close(state.joint_offset, torch.zeros(NUM_ENVS, G1.num_joints))
     sim.close()
-    with pytest.raises(RuntimeError, match=r"used after close\(\)"):
+    with pytest.raises(RuntimeError, match=r"close\(\)"):
         _ = rear.joint_pos
 
 
@@ -288,21 +288,21 @@ def test_robots_of_two_kinds_keep_their_joints_bodies_and_limits_apart():
         (SceneCfg(robots={"robot": PlacedRobot(GO2)}), "cannot have a part named 'robot'"),
         (
             SceneCfg(robots={"a/b": PlacedRobot(GO2)}),
-            "named 'a/b': give each robot and object an identifier",
+            "'a/b'",
         ),
         (
             SceneCfg(objects={"box": ObjectCfg("cube")}),
-            r"box\.shape must be one of \('box', 'sphere'",
+            r"box\.shape.*'cube'",
         ),
         (
             SceneCfg(objects={"ball": ObjectCfg("sphere")}),
-            r"ball\.size of a sphere must be 1 numbers",
+            r"ball\.size.* 1 ",
         ),
         (
             SceneCfg(objects={"box": ObjectCfg(mass=0.0)}),
-            r"box\.mass must be a finite number above 0",
+            r"box\.mass",
         ),
-        (SceneCfg(start=(1.0, 2.0)), r"SceneCfg\.start must be 3 numbers, got \(1\.0, 2\.0\)"),
+        (SceneCfg(start=(1.0, 2.0)), r"SceneCfg\.start.*\(1\.0, 2\.0\)"),
     ],
     ids=str,
 )

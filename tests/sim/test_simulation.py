@@ -19,8 +19,10 @@ from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 from legged_envs.sim import RobotState, SimCfg, Simulation, make_simulation
 from legged_envs.sim.engines import ENGINES
-from legged_envs.sim.mujoco_cpu import MujocoSimulation
-from legged_envs.sim.scene import RobotView, build_scene, robot_spec
+from legged_envs.sim.engines.mujoco import MujocoSimulation
+from legged_envs.sim.robot_spec import robot_spec
+from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.scene import build_scene
 
 ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
 NUM_ENVS = 3
@@ -34,34 +36,34 @@ def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simul
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('name="imu"', 'name="IMU"', "no site 'imu', which RobotCfg 'go2' needs"),
-        ('name="FL_foot"', 'name="FL_toe"', "no body 'FL_foot'"),
-        ('name="track"', 'name="side"', "no camera 'track'"),
-        ('conaffinity="1"', 'conaffinity="0"', "no collision shapes"),
+        ('name="imu"', 'name="IMU"', "site 'imu'.*'go2'"),
+        ('name="FL_foot"', 'name="FL_toe"', "body 'FL_foot'"),
+        ('name="track"', 'name="side"', "camera 'track'"),
+        ('conaffinity="1"', 'conaffinity="0"', "conaffinity"),
         (
             'contype="0" conaffinity="1"',
             'contype="1" conaffinity="0"',
-            "no collision shapes for the ground",
+            "conaffinity",
         ),
         (
             "</mujoco>",
             '<actuator><motor name="m" joint="FL_hip_joint"/></actuator></mujoco>',
-            "has actuators, 'm': take them out",
+            "actuators.*'m'",
         ),
         (
             "<worldbody>",
             '<worldbody><geom name="floor" type="plane" size="9 9 1"/>',
-            "has a collision shape 'floor' that is no part of RobotCfg 'go2': take it out, the ground is added",
+            "'floor'.*'go2'",
         ),
         (
             "<worldbody>",
             '<worldbody><body pos="1 0 0"><geom name="stone" size="0.1"/></body>',
-            "has a collision shape 'stone' that is no part of RobotCfg 'go2'",
+            "'stone'.*'go2'",
         ),
         (
             'joint name="FL_hip_joint"',
             'joint name="FL_hip_joint_"',
-            "no joint 'FL_hip_joint', .*; did you mean 'FL_hip_joint_'",
+            "joint 'FL_hip_joint'.*'FL_hip_joint_'",
         ),
     ],
 )
@@ -78,7 +80,7 @@ def test_a_default_pose_outside_of_the_joints_range_is_refused():
     pose = (2.0, *GO2.default_joint_pos[1:])
     with pytest.raises(
         ValueError,
-        match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range.*nearest is 1\.0472",
+        match=r"default_joint_pos.*'F._hip_joint'.* 2\.0.* 1\.0472",
     ):
         build_scene(dataclasses.replace(GO2, default_joint_pos=pose), SimCfg())
 
@@ -86,12 +88,10 @@ def test_a_default_pose_outside_of_the_joints_range_is_refused():
 @pytest.mark.parametrize("robot", [GO2, G1, G1_29], ids=lambda robot: robot.name)
 def test_a_base_height_at_which_the_robot_falls_or_is_in_the_ground_names_the_right_one(robot):
     for change, place in (
-        (0.2, "0.200 m above the ground, onto which it would fall"),
-        (-0.1, "0.100 m inside the "),
+        (0.2, "0.200 m above"),
+        (-0.1, "0.100 m inside"),
     ):
-        with pytest.raises(
-            ValueError, match=rf"RobotCfg '{robot.name}': with base_height=.* {place}.*"
-        ) as error:
+        with pytest.raises(ValueError, match=rf"'{robot.name}'.*base_height=.* {place}") as error:
             build_scene(
                 dataclasses.replace(robot, base_height=robot.base_height + change), SimCfg()
             )
@@ -102,16 +102,14 @@ def test_a_base_height_at_which_the_robot_falls_or_is_in_the_ground_names_the_ri
 
 def test_a_file_that_is_missing_or_none_and_parts_that_are_not_there_are_named(tmp_path):
     path = tmp_path / "own.xml"
-    with pytest.raises(FileNotFoundError, match=r"RobotCfg 'go2': there is no file .*own\.xml'"):
+    with pytest.raises(FileNotFoundError, match=r"'go2'.*own\.xml"):
         make(dataclasses.replace(GO2, xml=str(path)))
     path.write_text("<mujoco><worldbody></mujoco>")
-    with pytest.raises(
-        ValueError, match=r"RobotCfg 'go2': cannot read .*own\.xml'.*: XML parse error .*worldbody$"
-    ):
+    with pytest.raises(ValueError, match=r"'go2'.*own\.xml.*XML parse error.*worldbody"):
         make(dataclasses.replace(GO2, xml=str(path)))
     for change, culprit in (
-        ({"penalized_bodies": ("FR_tihgh",)}, "no body 'FR_tihgh', .*; did you mean 'FR_thigh'"),
-        ({"base_body": "FR_hip"}, "base_body 'FR_hip' .* must be the outermost body"),
+        ({"penalized_bodies": ("FR_tihgh",)}, "'FR_tihgh'.*'FR_thigh'"),
+        ({"base_body": "FR_hip"}, "base_body 'FR_hip'"),
     ):
         with pytest.raises(ValueError, match=culprit):
             make(dataclasses.replace(GO2, **change))
@@ -610,7 +608,7 @@ def test_a_gain_that_an_actuator_does_not_have_cannot_be_set(wheeler):
     sim = make(wheeler)
     before = sim.get_state()
     for name, culprit in (("kp", "wheel"), ("kd", "shoulder")):
-        with pytest.raises(ValueError, match=rf"'{name}' of '{culprit}', a .* actuator, must be 0"):
+        with pytest.raises(ValueError, match=rf"'{name}'.*'{culprit}'"):
             sim.set_parameter(name, torch.ones(NUM_ENVS, 3), ALL)
     assert repr(sim.get_state()) == repr(before)
 
@@ -705,7 +703,7 @@ def test_a_robot_on_a_fixed_base_has_a_view_without_a_root_and_is_not_simulated(
     assert view.joints == view.joint_qpos == view.joint_qvel == view.actuators == slice(0, 3)
     with pytest.raises(
         ValueError,
-        match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint: put <freejoint",
+        match=r"fixed\.xml.*'base'.*'wheeler'.*<freejoint",
     ):
         make(fixed)
 
@@ -717,14 +715,14 @@ def test_joints_that_are_no_hinges_and_bodies_of_feet_out_of_order_are_refused(w
     )
     with pytest.raises(
         ValueError,
-        match=r"own\.xml: every joint but the free one of the base must be a hinge or a slide",
+        match=r"own\.xml.*hinge",
     ):
         make(dataclasses.replace(wheeler, xml=str(path)))
     order = (1, 0, 2, 3)
     shuffled = dataclasses.replace(GO2, foot_names=tuple(GO2.foot_names[i] for i in order))
     with pytest.raises(
         ValueError,
-        match="must declare the sites of its feet one after another, in RobotCfg's order",
+        match="sites of its feet",
     ):
         make(shuffled)
 
@@ -991,7 +989,7 @@ def test_a_picture_shows_its_environment_and_leaves_the_physics_alone(assert_sam
     sim.close()
     sim.close()
     for use in (lambda: sim.step(1), lambda: sim.joint_pos, sim.render, sim.get_state):
-        with pytest.raises(RuntimeError, match=r"used after close\(\)"):
+        with pytest.raises(RuntimeError, match=r"close\(\)"):
             use()
 
 
@@ -1025,9 +1023,7 @@ def test_a_simulation_that_was_closed_frees_its_engine_at_once():
     model, batch = weakref.ref(sim.model), weakref.ref(sim.batch)
     sim.close()
     assert model() is None and batch() is None and sim.closed
-    with pytest.raises(
-        AttributeError, match="'MujocoSimulation' object has no attribute 'weather'"
-    ):
+    with pytest.raises(AttributeError, match="'weather'"):
         _ = make().weather
 
 
@@ -1078,11 +1074,11 @@ def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
     [
         (lambda state: state.pop("rows"), "rows"),
         (lambda state: state.pop("outputs"), "outputs"),
-        (lambda state: state["outputs"].pop("xpos"), r"outputs\.xpos is None"),
+        (lambda state: state["outputs"].pop("xpos"), r"outputs\.xpos"),
         (lambda state: state.update(warning=state["warning"][:2]), "warning"),
         (
             lambda state: state.update(constants_changed=np.zeros(2, dtype=bool)),
-            r"constants_changed is \(2,\), .*\(3,\)",
+            r"constants_changed.*\(2,\).*\(3,\)",
         ),
         (
             lambda state: state["parameters"].update(body_mass=np.zeros((3, 2))),
@@ -1090,7 +1086,7 @@ def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
         ),
         (
             lambda state: state["parameters"].update(stickiness=np.zeros(3)),
-            r"parameters\.stickiness is \(3,\)",
+            r"parameters\.stickiness",
         ),
         (lambda state: state.update(weather=np.zeros(3)), "weather"),
     ],
@@ -1122,7 +1118,7 @@ def test_an_engine_is_imported_when_it_is_first_asked_for(monkeypatch):
         monkeypatch.setitem(ENGINES, "other", engine)
         assert type(make_simulation("other", GO2, SimCfg(), 1, "cpu")) is OtherEngine
     with pytest.raises(
-        ValueError, match=r"sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis', 'other'"
+        ValueError, match=r"sim='bullet'.*'mujoco', 'mujoco_warp', 'genesis', 'other'"
     ):
         make_simulation("bullet", GO2, SimCfg(), 1, "cpu")
 
@@ -1137,13 +1133,42 @@ def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():
         make(dataclasses.replace(GO2, joint_names=names, mirror=mirror))
 
 
-def test_after_a_change_of_few_robots_of_many_every_quantity_is_what_the_engine_holds():
+def held_by_the_engine(sim: Simulation) -> dict[str, torch.Tensor]:
+    """The quantities, but for velocities of bodies, from the engine's arrays."""
+
+    def held(field: str) -> torch.Tensor:
+        return torch.tensor(np.array(sim.batch.bind(field))).float()
+
+    feet = [sim.model.site(f"{foot}_site").id for foot in sim.robot.foot_names]
+    qpos, qvel = held("qpos"), held("qvel")
+    velocities = [sim.model.sensor(f"{foot}_lin_vel").adr[0] for foot in sim.robot.foot_names]
+    return {
+        "root_pos_w": qpos[:, :3],
+        "root_quat_w": qpos[:, 3:7],
+        "root_lin_vel_w": qvel[:, :3],
+        "root_ang_vel_b": qvel[:, 3:6],
+        "joint_pos": qpos[:, 7:],
+        "joint_vel": qvel[:, 6:],
+        "joint_acc": held("qacc")[:, 6:],
+        "joint_torque": held("actuator_force"),
+        "body_pos_w": held("xpos")[:, 1:],
+        "body_quat_w": held("xquat")[:, 1:],
+        "body_ang_vel_w": held("cvel")[:, 1:, :3],
+        "contact_force_w": held("cfrc_ext")[:, 1:, 3:],
+        "foot_pos_w": held("site_xpos")[:, feet],
+        "foot_lin_vel_w": torch.stack(
+            [held("sensordata")[:, first : first + 3] for first in velocities], dim=1
+        ),
+    }
+
+
+def test_after_a_change_of_few_robots_of_many_every_quantity_is_what_the_engine_holds(assert_same):
     sim = make_simulation("mujoco", GO2, SimCfg(), 200, "cpu")
     one, other = torch.tensor([5]), torch.tensor([150, 151])
 
     def check():
-        for array in sim._arrays:
-            assert torch.equal(array.read(), array.source.float())
+        expected = held_by_the_engine(sim)
+        assert_same({name: getattr(sim, name) for name in expected}, expected)
 
     check()
     sim.step(4)

@@ -23,7 +23,7 @@ from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.motions import MotionLibrary, MotionPlayer, shipped_motions
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation
-from legged_envs.sim.simulation import Pose
+from legged_envs.sim.cfg import Pose
 from legged_envs.viewing.watch import (
     FRAMES_PER_SECOND,
     LABEL_HEIGHT,

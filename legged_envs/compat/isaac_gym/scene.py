@@ -14,8 +14,8 @@ from legged_envs.compat.isaac_gym.gymapi import (
     SimParams,
     TriangleMeshParams,
 )
+from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.scene import GROUND, add_ground, lay_terrain
-from legged_envs.sim.simulation import SimCfg
 from legged_envs.terrains import Terrain
 
 Collisions = tuple[tuple[bool, ...], ...]

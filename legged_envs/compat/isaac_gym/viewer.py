@@ -12,7 +12,7 @@ from legged_envs.compat.isaac_gym.assets import Array
 from legged_envs.compat.isaac_gym.gymapi import CameraProperties, Vec3
 from legged_envs.compat.isaac_gym.sim import Sim
 from legged_envs.sim.cfg import ViewerCfg
-from legged_envs.sim.render import SceneRenderer
+from legged_envs.sim.render.renderer import SceneRenderer
 
 
 class Camera:

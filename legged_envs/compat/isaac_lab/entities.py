@@ -12,7 +12,7 @@ from legged_envs import rotation
 from legged_envs.checks import did_you_mean, match_names
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import ObjectCfg
-from legged_envs.sim.quantities import ROBOT_QUANTITIES, Quantities
+from legged_envs.sim.quantities import QUANTITIES, ROBOT_QUANTITIES
 from legged_envs.state import Stateful
 
 Ids = Tensor | Sequence[int] | slice | None
@@ -46,7 +46,7 @@ class EntityData:
     the physics steps of one control step. Units and lags as :class:`~legged_envs.sim.Simulation`, quaternions are
     (w, x, y, z), velocities are those of origins."""
 
-    SAME = (*ROBOT_QUANTITIES, *Quantities.__annotations__)
+    SAME = QUANTITIES
     DERIVED: ClassVar[dict[str, Callable[[Any], Tensor]]] = {
         "root_ang_vel_w": lambda data: rotation.rotate(data.root_quat_w, data.root_ang_vel_b),
         "root_lin_vel_b": lambda data: _in_base_frame(data, data.root_lin_vel_w),

@@ -1,0 +1,1 @@
+"""Pictures and windows of a simulation: renderer, camera, window, appearance."""

@@ -1,0 +1,64 @@
+"""MuJoCo's renderer, usable from any thread."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import mujoco
+
+from legged_envs.sim.render.errors import rendering_error
+
+
+class OffscreenRenderer:
+    """Holds a ``mujoco.Renderer`` of the size of the last picture.
+
+    OpenGL binds a context to a thread. After each picture the renderer's context is released, so
+    that any thread can draw the next picture. Pictures must not be drawn at the same time.
+    """
+
+    def __init__(self) -> None:
+        self.renderer: mujoco.Renderer | None = None
+        """MuJoCo's renderer; None before the first picture."""
+        self._of_thread = threading.local()
+
+    @contextmanager
+    def open(self, model: mujoco.MjModel, width: int, height: int) -> Iterator[mujoco.Renderer]:
+        """Yield the renderer.
+
+        Args:
+            model: Model that is drawn; ``close`` must be called before another one is drawn.
+            width: Width, pixels.
+            height: Height, pixels.
+
+        Raises:
+            RuntimeError: OpenGL does not start.
+        """
+        try:
+            context = self._context_of_thread()
+            with context.as_current():
+                renderer = self._renderer_of_size(model, width, height)
+        except Exception as error:
+            raise rendering_error("rendering failed to start", error) from error
+        with context.as_current():
+            yield renderer
+
+    def _context_of_thread(self) -> mujoco.GLContext:
+        """Return a small context of this thread: a return to it releases the renderer's."""
+        if not hasattr(self._of_thread, "context"):
+            self._of_thread.context = mujoco.GLContext(1, 1)
+        return self._of_thread.context
+
+    def _renderer_of_size(self, model: mujoco.MjModel, width: int, height: int) -> mujoco.Renderer:
+        renderer = self.renderer
+        if renderer is not None and (renderer.width, renderer.height) == (width, height):
+            return renderer
+        self.close()
+        self.renderer = mujoco.Renderer(model, height=height, width=width)
+        return self.renderer
+
+    def close(self) -> None:
+        """Free the renderer; the next picture makes a new one."""
+        renderer = self.renderer
+        self.renderer = None
+        if renderer is not None:
+            renderer.close()

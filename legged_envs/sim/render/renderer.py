@@ -1,0 +1,195 @@
+"""Pictures, window and body poses of a simulation, with MuJoCo's renderer on every engine."""
+
+import threading
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+
+from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import Pose, ViewerCfg
+from legged_envs.sim.render.camera import find_camera
+from legged_envs.sim.render.offscreen import OffscreenRenderer
+from legged_envs.sim.render.shapes import draw_ghost
+from legged_envs.sim.render.window import Window
+from legged_envs.sim.robot_view import RobotView
+
+Decoration = Callable[[mujoco.MjvScene, int], None]
+"""Function ``draw(scene, env_id)`` that adds shapes to a picture or to the window."""
+
+
+class SceneRenderer:
+    """Draws the environments of a simulation, whichever engine steps them.
+
+    Args:
+        model: The simulated scene.
+        robot: Robot that ghosts look like.
+        view: That robot's parts of the arrays of ``model``.
+        num_envs: Number of environments.
+        get_data: Function ``get_data(env_id, data)`` that writes the state of an environment to
+            an ``MjData`` of ``model``.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        robot: RobotCfg,
+        view: RobotView,
+        num_envs: int,
+        get_data: Callable[[int, mujoco.MjData], object],
+    ):
+        self.simulated_model = model
+        """The simulated scene."""
+        self.model = model
+        """The drawn scene: another one if the robots have another appearance."""
+        self.robot = robot
+        """Robot that ghosts look like."""
+        self.view = view
+        """That robot's parts of the arrays of the model."""
+        self.num_envs = num_envs
+        """Number of environments."""
+        self.get_data = get_data
+        """Function that writes the state of an environment to an ``MjData``."""
+        self.roots: dict[str, slice] = {}
+        """Columns of the free joint of each robot and object in ``qpos``."""
+        self.viewer = ViewerCfg()
+        """Camera of pictures and window."""
+        self.decorations: list[Decoration] = []
+        """Functions that add shapes to every picture and to the window."""
+        self.compile_with: Callable[[str], mujoco.MjModel] | None = None
+        """Function that compiles the scene with an appearance of the robots."""
+        self._appearance: str | None = None
+        self._offscreen = OffscreenRenderer()
+        self._window: Window | None = None
+        self._lock = threading.Lock()
+        self._data: dict[str, mujoco.MjData] = {}
+
+    @property
+    def renderer(self) -> mujoco.Renderer | None:
+        """MuJoCo's renderer of the last picture, of that picture's size."""
+        return self._offscreen.renderer
+
+    def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
+        """Draw a picture; threads draw one after another.
+
+        Args:
+            env_id: Environment that is drawn.
+            width: Width, pixels.
+            height: Height, pixels.
+            ghost: Pose of a transparent robot that is drawn too.
+
+        Returns:
+            Picture. Shape: (height, width, 3), uint8.
+
+        Raises:
+            ValueError: ``env_id``, the viewer or the ghost is wrong.
+            RuntimeError: OpenGL does not start.
+        """
+        if ghost is not None:
+            ghost.check(self.robot)
+        with self._lock:
+            data = self._load("picture", env_id)
+            with self._offscreen.open(self.model, width, height) as renderer:
+                camera = self._find_camera(data)
+                if isinstance(camera, mujoco.MjvCamera):
+                    # Without this the ground and the lights would lag by one picture.
+                    mujoco.mjv_updateCamera(self.model, data, camera, renderer.scene)
+                renderer.update_scene(data, camera)
+                for draw in self.decorations:
+                    draw(renderer.scene, env_id)
+                if ghost is not None:
+                    draw_ghost(renderer.scene, self.model, data, self.view, ghost)
+                return renderer.render()
+
+    def drawn(self) -> tuple[mujoco.MjModel, np.ndarray]:
+        """Return the drawn model, and the poses of its bodies.
+
+        Poses are positions, m, and orientations (w, x, y, z) in the world. Shape: (num_envs,
+        bodies, 7).
+        """
+        poses = []
+        for env_id in range(self.num_envs):
+            data = self._load("poses", env_id, mujoco.mj_kinematics)
+            poses.append(np.concatenate((data.xpos, data.xquat), axis=1))
+        return self.model, np.stack(poses)
+
+    def show(self, env_id: int, label: str, on_key: Callable[[int], None] | None = None) -> bool:
+        """Show an environment in a window, which the first call opens.
+
+        Args:
+            env_id: Environment that is shown.
+            label: Text in the window.
+            on_key: Function that is called with GLFW's number of each key that is pressed.
+
+        Returns:
+            True if the window is open.
+        """
+        data = self._load("window", env_id)
+        if self._window is None:
+            self._window = Window(self.model, data, on_key)
+        if self.viewer.eye is not None:
+            camera = self._find_camera(data)
+            if isinstance(camera, mujoco.MjvCamera):
+                self._window.aim(camera)
+        self._window.scene.ngeom = 0
+        for draw in self.decorations:
+            draw(self._window.scene, env_id)
+        return self._window.update(label)
+
+    def close(self) -> None:
+        """Close the window and the renderer; the next picture opens a new one."""
+        if self._window is not None:
+            self._window.close()
+        self._window = None
+        self._offscreen.close()
+
+    def _find_camera(self, data: mujoco.MjData) -> str | mujoco.MjvCamera:
+        return find_camera(self.viewer, self.model, data, self.roots)
+
+    def _load(
+        self,
+        use: str,
+        env_id: int,
+        forward: Callable[[mujoco.MjModel, mujoco.MjData], None] = mujoco.mj_forward,
+    ) -> mujoco.MjData:
+        """Return data of the drawn model with the state of an environment.
+
+        Args:
+            use: ``"picture"``, ``"poses"`` or ``"window"``: each has separate data.
+            env_id: Environment that is loaded.
+            forward: Function of MuJoCo that computes what is drawn.
+
+        Raises:
+            ValueError: There is no such environment, or the appearance is wrong.
+        """
+        if not 0 <= env_id < self.num_envs:
+            raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
+        if self._appearance != self.viewer.appearance:
+            self._change_appearance(self.viewer.appearance)
+        data = self._data_of(use, self.model)
+        if self.model is self.simulated_model:
+            self.get_data(env_id, data)
+        else:
+            # Appearances have the same joints, but more bodies and shapes.
+            simulated = self._data_of("simulated", self.simulated_model)
+            self.get_data(env_id, simulated)
+            data.qpos[:] = simulated.qpos
+        forward(self.model, data)
+        return data
+
+    def _data_of(self, use: str, model: mujoco.MjModel) -> mujoco.MjData:
+        if use not in self._data:
+            self._data[use] = mujoco.MjData(model)
+        return self._data[use]
+
+    def _change_appearance(self, appearance: str | None) -> None:
+        """Draw the robots in another appearance from the next picture on."""
+        if self.compile_with is None:
+            raise ValueError(
+                f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation"
+            )
+        model = self.simulated_model if appearance is None else self.compile_with(appearance)
+        self.close()
+        self._data.clear()
+        self.model = model
+        self._appearance = appearance

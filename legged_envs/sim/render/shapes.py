@@ -1,0 +1,65 @@
+"""Shapes that are added to a picture: points, and a ghost of the robot."""
+
+import mujoco
+import numpy as np
+import torch
+
+from legged_envs.sim.cfg import Pose
+from legged_envs.sim.robot_view import RobotView
+
+GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
+"""Colour and opacity of a ghost."""
+POINT_RGBA = (0.95, 0.35, 0.1, 1.0)
+"""Colour and opacity of points."""
+NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value
+"""Category of shapes without a shadow: the renderer omits shadows of decorations only."""
+
+
+def draw_points(scene: mujoco.MjvScene, points: torch.Tensor, radius: float = 0.012) -> None:
+    """Add small balls to a scene, as many as there is room for.
+
+    Args:
+        scene: Scene that is drawn.
+        points: Centres of the balls in the world, m. Shape: (n, 3).
+        radius: Radius of the balls, m.
+    """
+    room = scene.maxgeom - scene.ngeom
+    size = np.full(3, radius)
+    rotation = np.eye(3).ravel()
+    rgba = np.array(POINT_RGBA, np.float32)
+    for point in points.double().cpu().numpy()[:room]:
+        geom = scene.geoms[scene.ngeom]
+        mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_SPHERE, size, point, rotation, rgba)
+        geom.category = NO_SHADOW
+        scene.ngeom += 1
+
+
+def draw_ghost(
+    scene: mujoco.MjvScene,
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    view: RobotView,
+    pose: Pose,
+) -> None:
+    """Add the transparent shapes of a robot in a pose to a scene.
+
+    Args:
+        scene: Scene that is drawn.
+        model: Model of the scene.
+        data: Data of the model, which is overwritten.
+        view: The robot's parts of the arrays of the model.
+        pose: Pose of the ghost.
+    """
+    if view.root_qpos is not None:
+        root = torch.cat((pose.root_pos_w, pose.root_quat_w))
+        data.qpos[view.root_qpos] = root.cpu().numpy()
+    data.qpos[view.joint_qpos] = pose.joint_pos.cpu().numpy()
+    mujoco.mj_kinematics(model, data)
+    first = scene.ngeom
+    # The robots are dynamic; the ground is static.
+    dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value
+    mujoco.mjv_addGeoms(model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+    for geom in scene.geoms[first : scene.ngeom]:
+        geom.rgba = GHOST_RGBA
+        geom.emission = 0.0
+        geom.category = NO_SHADOW
