@@ -1,148 +1,190 @@
+"""Description of a legged robot: its model, its actuators and the names of its parts."""
+
 import re
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from legged_envs.checks import check_choice, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.tables import Table
 
-ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
-"""Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
-of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
-_BOUNDS: dict[str, dict[str, float]] = {
+Value = TypeVar("Value")
+
+ACTUATOR_GAINS: Mapping[str, tuple[str, ...]] = {
+    "position": ("kp", "kd"),
+    "velocity": ("kd",),
+    "torque": (),
+}
+"""Gains of each kind of actuator.
+
+With the target u, the torque is kp (u − q) − kd q̇ for ``"position"``, kd (u − q̇) for ``"velocity"``
+and u for ``"torque"``, clipped to the torque limit. u is in rad, rad/s and N·m.
+"""
+
+NUMBERS_PER_JOINT: Mapping[str, Mapping[str, float]] = {
     "default_joint_pos": {},
     "kp": {"least": 0.0},
     "kd": {"least": 0.0},
+    "torque_limits": {"above": 0.0},
+    "velocity_limits": {"above": 0.0},
 }
-_BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
-"""Fields of numbers per joint, and what each number must be."""
+"""Fields with one number per joint, and the bounds of these numbers for ``check_number``."""
+
+OTHER_SIDE = {
+    "left": "right",
+    "Left": "Right",
+    "LEFT": "RIGHT",
+    "l": "r",
+    "L": "R",
+    "right": "left",
+    "Right": "Left",
+    "RIGHT": "LEFT",
+    "r": "l",
+    "R": "L",
+}
+"""Words and letters of one side in names, and those of the other side."""
 
 
 def counterpart(name: str, names: Sequence[str]) -> str:
-    """The one of ``names`` that is ``name`` with left in place of right or L in place of R, in words of one or two
-    letters such as FL, or the other way round; ``name`` itself if there is none."""
-    swaps = {"left": "right", "Left": "Right", "LEFT": "RIGHT", "l": "r", "L": "R"}
-    swaps |= {right: left for left, right in swaps.items()}
-    places = [match.span() for match in re.finditer("left|right", name, re.IGNORECASE)]
-    short = re.finditer(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])", name)
-    places += [(i, i + 1) for match in short for i in range(*match.span())]
-    swapped = [name[:i] + swaps[name[i:j]] + name[j:] for i, j in places if name[i:j] in swaps]
-    return next((each for each in swapped if each in names), name)
+    """Return the name of a part on the other side of a robot.
+
+    The names differ in left and right, or in L and R within a word of one or two letters, such as
+    FL.
+
+    Args:
+        name: Name of a joint or body.
+        names: Names of all of them.
+
+    Returns:
+        The one of ``names`` on the other side, or ``name`` if there is not one.
+    """
+    for other in _names_on_other_side(name):
+        if other in names:
+            return other
+    return name
+
+
+def _names_on_other_side(name: str) -> Iterator[str]:
+    spans = [match.span() for match in re.finditer("left|right", name, re.IGNORECASE)]
+    for short_word in re.finditer(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])", name):
+        for i in range(*short_word.span()):
+            spans.append((i, i + 1))
+    for start, end in spans:
+        side = name[start:end]
+        if side in OTHER_SIDE:
+            yield name[:start] + OTHER_SIDE[side] + name[end:]
 
 
 def mirror_left_and_right(
     joint_names: tuple[str, ...], sideways: tuple[str, ...] = ("roll", "yaw")
 ) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a robot whose joints are named after ``left`` or ``right``, ``L`` or ``R``, or are in the
-    middle: a joint takes the place of its namesake on the other side; those named after one of ``sideways`` change
-    their sign."""
-    signs = [
-        -1.0 if any(part in name.lower() for part in sideways) else 1.0 for name in joint_names
-    ]
-    return tuple(
-        (counterpart(name, joint_names), sign)
-        for name, sign in zip(joint_names, signs, strict=True)
-    )
+    """Return ``RobotCfg.mirror`` of a robot with joints named after left and right, or L and R.
+
+    A joint takes the place of its counterpart on the other side. A joint in the middle stays.
+
+    Args:
+        joint_names: Names of the joints.
+        sideways: Words in the names of joints that change their sign, in lower case.
+    """
+    mirror = []
+    for name in joint_names:
+        changes_sign = any(word in name.lower() for word in sideways)
+        sign = -1.0 if changes_sign else 1.0
+        mirror.append((counterpart(name, joint_names), sign))
+    return tuple(mirror)
 
 
 @dataclass(frozen=True)
 class RobotCfg(Configuration):
-    """A legged robot: its MJCF file, which holds the bodies only, its actuators and the names of its parts. Fields per
-    joint follow ``joint_names``, per foot ``foot_names``. ValueError if the description contradicts itself."""
+    """A legged robot: its MJCF file, which holds the bodies only, its actuators and its parts.
+
+    Fields per joint are in the order of ``joint_names``, fields per foot in that of ``foot_names``.
+
+    Raises:
+        ValueError: If the description contradicts itself.
+    """
 
     name: str
+    """Short name, also the prefix of task ids."""
     xml: str
-    """Short name, also the prefix of task ids, and MJCF file: a name beside this module, or an absolute path."""
+    """MJCF file: the name of a file next to this module, or an absolute path."""
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
     joint_names: tuple[str, ...]
-    """Actuated joints in the order of actions and observations, which is their order in the MJCF file."""
+    """Actuated joints in the order of actions and observations, which is that of the MJCF file."""
     default_joint_pos: tuple[float, ...]
-    """Joint positions of the standing pose [rad]; a zero action asks for this pose."""
+    """Joint positions of the standing pose, rad. A zero action asks for this pose."""
     kp: tuple[float, ...]
+    """Stiffness of each joint, N m/rad; 0 where :data:`ACTUATOR_GAINS` does not list it."""
     kd: tuple[float, ...]
-    """Gains [N m/rad] and [N m s/rad]: 0 where :data:`ACTUATOR_GAINS` has none; kd positive for ``"velocity"``."""
+    """Damping of each joint, N m s/rad; 0 where :data:`ACTUATOR_GAINS` does not list it.
+    Positive for a ``"velocity"`` actuator."""
     torque_limits: tuple[float, ...]
+    """Largest absolute torque of each joint, N m."""
     velocity_limits: tuple[float, ...]
-    """Largest absolute joint torques [N m], and joint velocities of the real actuators [rad/s]."""
+    """Largest absolute velocity of each real actuator, rad/s."""
     base_height: float
-    """Height of the base origin above the ground in the standing pose, feet touching [m]."""
+    """Height of the base origin above the ground in the standing pose, feet touching, m."""
     foot_names: tuple[str, ...]
-    """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its origin."""
+    """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its
+    origin."""
     foot_radius: float
-    """Height of a foot's origin above the ground while the robot stands on it [m]; the radius of a wheel."""
+    """Height of a foot's origin above the ground while the robot stands on it, m. For a wheel, its
+    radius."""
     penalized_bodies: tuple[str, ...]
+    """Bodies that should not touch the ground."""
     termination_bodies: tuple[str, ...]
-    """Bodies whose contact with the ground is undesired, and those whose contact ends the episode."""
+    """Bodies that end the episode when they touch the ground."""
     mirror: tuple[tuple[str, float], ...]
+    """Joint that takes the place of each joint when left and right are swapped, and its sign, 1 or
+    -1."""
     foot_mirror: tuple[int, ...]
-    """What takes the place of each joint, with its sign, 1 or -1, and of each foot when left and right are swapped."""
+    """Index of the foot that takes the place of each foot when left and right are swapped."""
     diagonals: tuple[tuple[str, str], ...] = ()
-    """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
+    """Pairs of feet that stand and swing together in a trot. Empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
-    """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
+    """Kind of each joint's actuator, a key of :data:`ACTUATOR_GAINS`. Empty: all ``"position"``."""
     wheels: bool = False
-    """Whether the feet are wheels: each turns, without an end, about its own y axis."""
+    """True if the feet are wheels: each turns, without an end, about its own y axis."""
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            value, times = (
-                getattr(self, entry.name),
-                f" * {len(self.joint_names)}" if entry.name in _BOUNDS else "",
-            )
-            if "tuple" in str(entry.type) and (
-                isinstance(value, str) or not isinstance(value, Sized)
-            ):
-                raise self._error(
-                    f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}"
-                )
-        for field in ("joint_names", "foot_names"):
-            if not getattr(self, field):
-                raise self._error(f"{field} is empty")
-        object.__setattr__(
-            self, "actuators", self.actuators or ("position",) * len(self.joint_names)
-        )
-        for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
-            names = getattr(self, field)
-            if repeated := sorted({repr(name) for name in names if names.count(name) > 1}):
-                raise self._error(f"{field} repeats {', '.join(repeated)}")
-        lengths = dict.fromkeys((*_BOUNDS, "mirror", "actuators"), "joint_names") | {
-            "foot_mirror": "foot_names"
-        }
-        for field, per in lengths.items():
-            got, expected = len(getattr(self, field)), len(getattr(self, per))
-            if got != expected:
-                raise self._error(f"{field} has {got} entries but {per} has {expected}")
-        for field, bounds in _BOUNDS.items():
-            for joint, value in self._per_joint(field).items():
-                check_number(f"RobotCfg {self.name!r}: {field} of {joint!r}", value, **bounds)
-        for field in ("base_height", "foot_radius"):
-            check_number(f"RobotCfg {self.name!r}: {field}", getattr(self, field), above=0.0)
+        # Lengths are compared before the contents, so that the contents can be read in parallel.
+        self._check_types()
+        self._check_names()
+        if not self.actuators:
+            all_position = ("position",) * len(self.joint_names)
+            object.__setattr__(self, "actuators", all_position)
+        self._check_repeated_names()
+        self._check_lengths()
+        self._check_numbers()
         self._check_actuators()
-        self._check_mirrors()
-        for foot in (foot for pair in self.diagonals for foot in pair):
-            if foot not in self.foot_names:
-                raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
+        self._check_mirror()
+        self._check_feet()
 
     def _describe(self) -> str:
         return f"{self.name!r}, {self.num_joints} joints, {len(self.foot_names)} feet"
 
     def _as_tables(self) -> Iterator[Table]:
-        columns = ("joint_names", *_BOUNDS, "actuators", "mirror")
+        columns = ("joint_names", *NUMBERS_PER_JOINT, "actuators", "mirror")
         others = [(name, value) for name, value in vars(self).items() if name not in columns]
         yield repr(self), ("field", "value"), others
-        yield "joints", columns, [*zip(*map(vars(self).get, columns), strict=True)]
+        values_per_column = [getattr(self, column) for column in columns]
+        yield "joints", columns, list(zip(*values_per_column, strict=True))
 
     @property
     def path(self) -> Path:
-        """The MJCF file; FileNotFoundError if there is none."""
+        """Path of the MJCF file.
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+        """
         path = Path(__file__).resolve().parent / self.xml
         if not path.is_file():
-            how = "xml must be an absolute path, or the name of a file that comes with the package"
             raise FileNotFoundError(
-                f"RobotCfg {self.name!r}: there is no file {str(path)!r}; {how}"
+                f"RobotCfg {self.name!r}: there is no file {str(path)!r}; xml must be an absolute "
+                "path, or the name of a file that comes with the package"
             )
         return path
 
@@ -151,41 +193,92 @@ class RobotCfg(Configuration):
         """Number of actuated joints."""
         return len(self.joint_names)
 
-    def _per_joint(self, field: str) -> dict[str, Any]:
-        return dict(zip(self.joint_names, getattr(self, field), strict=True))
+    def _by_joint(self, values: Sequence[Value]) -> dict[str, Value]:
+        return dict(zip(self.joint_names, values, strict=True))
 
     def _error(self, message: str) -> ValueError:
         return ValueError(f"RobotCfg {self.name!r}: {message}")
 
-    def _check_actuators(self) -> None:
-        for joint, kind, kp, kd in zip(
-            self.joint_names, self.actuators, self.kp, self.kd, strict=True
-        ):
-            check_choice(
-                f"RobotCfg {self.name!r}: actuators of {joint!r}", kind, tuple(ACTUATOR_GAINS)
+    def _check_types(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            is_sequence = isinstance(value, Sized) and not isinstance(value, str)
+            if "tuple" not in str(field.type) or is_sequence:
+                continue
+            example = f"({value!r},)"
+            if field.name in NUMBERS_PER_JOINT:
+                example += f" * {len(self.joint_names)}"
+            raise self._error(f"{field.name} must be a tuple, such as {example}, got {value!r}")
+
+    def _check_names(self) -> None:
+        if not self.joint_names:
+            raise self._error("joint_names is empty")
+        if not self.foot_names:
+            raise self._error("foot_names is empty")
+
+    def _check_repeated_names(self) -> None:
+        for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
+            names = getattr(self, field)
+            repeated = sorted({repr(name) for name in names if names.count(name) > 1})
+            if repeated:
+                raise self._error(f"{field} repeats {', '.join(repeated)}")
+
+    def _check_lengths(self) -> None:
+        num_joints = len(self.joint_names)
+        for field in (*NUMBERS_PER_JOINT, "mirror", "actuators"):
+            length = len(getattr(self, field))
+            if length != num_joints:
+                raise self._error(f"{field} has {length} entries but joint_names has {num_joints}")
+        num_feet = len(self.foot_names)
+        if len(self.foot_mirror) != num_feet:
+            raise self._error(
+                f"foot_mirror has {len(self.foot_mirror)} entries but foot_names has {num_feet}"
             )
-            for field, gain in {"kp": kp, "kd": kd}.items():
+
+    def _check_numbers(self) -> None:
+        for field, bounds in NUMBERS_PER_JOINT.items():
+            for joint, value in self._by_joint(getattr(self, field)).items():
+                check_number(f"RobotCfg {self.name!r}: {field} of {joint!r}", value, **bounds)
+        check_number(f"RobotCfg {self.name!r}: base_height", self.base_height, above=0.0)
+        check_number(f"RobotCfg {self.name!r}: foot_radius", self.foot_radius, above=0.0)
+
+    def _check_actuators(self) -> None:
+        kp = self._by_joint(self.kp)
+        kd = self._by_joint(self.kd)
+        for joint, kind in self._by_joint(self.actuators).items():
+            name = f"RobotCfg {self.name!r}: actuators of {joint!r}"
+            check_choice(name, kind, tuple(ACTUATOR_GAINS))
+            for field, gain in (("kp", kp[joint]), ("kd", kd[joint])):
                 if field not in ACTUATOR_GAINS[kind] and gain != 0.0:
                     raise self._error(
                         f"{field} of {joint!r}, a {kind} actuator, must be 0, got {gain}"
                     )
-            if kind == "velocity" and kd == 0.0:
+            if kind == "velocity" and kd[joint] == 0.0:
                 raise self._error(
-                    f"kd of {joint!r}, a velocity actuator, must be positive, got {kd}"
+                    f"kd of {joint!r}, a velocity actuator, must be positive, got {kd[joint]}"
                 )
 
-    def _check_mirrors(self) -> None:
-        mirror = self._per_joint("mirror")
+    def _check_mirror(self) -> None:
+        mirror = self._by_joint(self.mirror)
         for joint, (partner, sign) in mirror.items():
             if partner not in mirror:
                 raise self._error(f"mirror of {joint!r} is {partner!r}, which is not a joint")
             if sign not in (1.0, -1.0):
                 raise self._error(f"mirror sign of {joint!r} must be 1 or -1, got {sign}")
             if mirror[partner] != (joint, sign):
-                there_and_back = f"{joint!r} -> {(partner, sign)}, {partner!r} -> {mirror[partner]}"
-                raise self._error(f"mirror is not its own inverse: {there_and_back}")
+                raise self._error(
+                    "mirror is not its own inverse: "
+                    f"{joint!r} -> {(partner, sign)}, {partner!r} -> {mirror[partner]}"
+                )
+
+    def _check_feet(self) -> None:
+        num_feet = len(self.foot_names)
         for i, (foot, partner) in enumerate(zip(self.foot_names, self.foot_mirror, strict=True)):
-            if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != i:
+            if partner not in range(num_feet) or self.foot_mirror[partner] != i:
                 raise self._error(
                     f"foot_mirror is not its own inverse at {foot!r}: {self.foot_mirror}"
                 )
+        for pair in self.diagonals:
+            for foot in pair:
+                if foot not in self.foot_names:
+                    raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
