@@ -27,18 +27,25 @@ class TableRepr:
         return ()
 
     def __repr__(self) -> str:
-        return shorten(f"{type(self).__name__}({self._describe()})", MAX_REPR_LENGTH)
+        name = type(self).__name__
+        line = f"{name}({self._describe()})"
+        return shorten(line, MAX_REPR_LENGTH)
 
     def __format__(self, spec: str) -> str:
         return format(repr(self), spec)
 
     def __str__(self) -> str:
         texts = [_format_text(table) for table in self._as_tables()]
-        return "\n\n".join(texts) or repr(self)
+        if not texts:
+            return repr(self)
+        return "\n\n".join(texts)
 
     def _repr_html_(self) -> str | None:
         """Return the tables for a notebook. None without tables: it then shows the ``repr``."""
-        return "".join(format_html(table) for table in self._as_tables()) or None
+        elements = [format_html(table) for table in self._as_tables()]
+        if not elements:
+            return None
+        return "".join(elements)
 
 
 def shorten(text: str, longest: int) -> str:
@@ -47,28 +54,37 @@ def shorten(text: str, longest: int) -> str:
     if len(line) <= longest:
         return line
     # The last characters stay: they close the brackets.
-    return f"{line[: longest - 6]} … {line[-3:]}"
+    beginning = line[: longest - 6]
+    end = line[-3:]
+    return f"{beginning} … {end}"
 
 
 def format_cell(value: object) -> str:
     """Return the text of a value in a table: a function by its name, a number in short form."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={format_cell(item)}" for name, item in value.items())
+        items = [f"{name}={format_cell(item)}" for name, item in value.items()]
+        return ", ".join(items)
     if isinstance(value, float):
         return f"{value:g}"
     if value is None:
         return ""
     name: str | None = getattr(value, "__name__", None)
-    return " ".join(f"{value}".split()) if name is None else name
+    if name is not None:
+        return name
+    words = f"{value}".split()
+    return " ".join(words)
 
 
 def _format_text(table: Table) -> str:
     title, header, rows = table
     header_cells = [format_cell(value) for value in header]
     row_cells = [[format_cell(value) for value in row] for row in rows]
-    columns = zip(header_cells, *row_cells, strict=True)
-    widths = [max(len(cell) for cell in column) for column in columns]
-    lines = [title, _pad(header_cells, widths), "  ".join("-" * width for width in widths)]
+    widths = []
+    for column in zip(header_cells, *row_cells, strict=True):
+        lengths = [len(cell) for cell in column]
+        widths.append(max(lengths))
+    dashes = ["-" * width for width in widths]
+    lines = [title, _pad(header_cells, widths), _pad(dashes, widths)]
     for cells in row_cells:
         lines.append(_pad(cells, widths))
     return "\n".join(lines).rstrip()
@@ -82,12 +98,17 @@ def _pad(cells: Sequence[str], widths: Sequence[int]) -> str:
 def format_html(table: Table) -> str:
     """Return a table as an HTML element."""
     title, header, rows = table
+    caption = f"<caption>{escape(title)}</caption>"
     html_rows = [_html_row("th", header)]
     for row in rows:
         html_rows.append(_html_row("td", row))
-    return f"<table><caption>{escape(title)}</caption>{''.join(html_rows)}</table>"
+    body = "".join(html_rows)
+    return f"<table>{caption}{body}</table>"
 
 
 def _html_row(tag: str, row: Sequence[object]) -> str:
-    cells = [f"<{tag}>{escape(format_cell(value))}</{tag}>" for value in row]
+    cells = []
+    for value in row:
+        text = escape(format_cell(value))
+        cells.append(f"<{tag}>{text}</{tag}>")
     return f"<tr>{''.join(cells)}</tr>"

@@ -34,6 +34,7 @@ class _Foot(NamedTuple):
     """One foot of a standing robot."""
 
     name: str
+    """Name of its body."""
     low: float
     """Height of its lowest point above the ground, m; infinite without a shape."""
     high: float

@@ -47,6 +47,7 @@ class _Joint(NamedTuple):
     """One joint of a standing robot."""
 
     name: str
+    """Name of the joint."""
     low: float
     """Lower end of the range, rad."""
     high: float
@@ -54,9 +55,13 @@ class _Joint(NamedTuple):
     default: float
     """Default position, rad."""
     kp: float
+    """Stiffness, N m/rad."""
     kd: float
+    """Damping, N m s/rad."""
     torque_limit: float
+    """Largest torque, N m."""
     velocity_limit: float
+    """Largest velocity, rad/s."""
     end_distance: float
     """Distance of the default position to the nearer end of the range, rad."""
     sag: float

@@ -91,13 +91,17 @@ def _find_legs(model: mujoco.MjModel, robot: RobotCfg) -> list[_Leg]:
         other_paths = [*paths[:i], *paths[i + 1 :]]
         own_bodies = paths[i].difference(*other_paths)
         joints = []
-        for j, (name, actuator) in enumerate(zip(robot.joint_names, robot.actuators, strict=True)):
-            if actuator == "position" and model.joint(name).bodyid[0] in own_bodies:
+        qpos = []
+        dofs = []
+        for j, name in enumerate(robot.joint_names):
+            joint = model.joint(name)
+            is_driven = robot.actuators[j] == "position"
+            if is_driven and joint.bodyid[0] in own_bodies:
                 joints.append(j)
-        parts = [model.joint(robot.joint_names[j]) for j in joints]
-        qpos = np.array([part.qposadr[0] for part in parts])
-        dofs = np.array([part.dofadr[0] for part in parts])
-        legs.append(_Leg(foot=foot, joints=joints, qpos=qpos, dofs=dofs))
+                qpos.append(joint.qposadr[0])
+                dofs.append(joint.dofadr[0])
+        leg = _Leg(foot=foot, joints=joints, qpos=np.array(qpos), dofs=np.array(dofs))
+        legs.append(leg)
     return legs
 
 
@@ -107,19 +111,24 @@ def _lift_foot(
     """Move the joints of a leg from the pose in ``data``, and return True if the foot is lifted."""
     mujoco.mj_kinematics(model, data)
     foot = data.body(leg.foot)
-    target = foot.xpos + np.array((0.0, 0.0, height))
+    up = np.array((0.0, 0.0, height))
+    target = foot.xpos + up
     upright = foot.xmat.reshape(3, 3).copy()
     weights = np.repeat((1.0, level_weight), 3)[:, None]
+    damping = DAMPING * np.eye(6)
     jacobian = np.zeros((6, model.nv))
     for _ in range(NUM_ITERATIONS):
         mujoco.mj_comPos(model, data)
         mujoco.mj_jacBody(model, data, jacobian[:3], jacobian[3:], foot.id)
         leg_jacobian = jacobian[:, leg.dofs] * weights
         # Small rotation from the present orientation to the upright one.
-        tilt = 0.5 * np.cross(foot.xmat.reshape(3, 3), upright, axis=0).sum(1)
-        error = [*(target - foot.xpos), *(level_weight * tilt)]
-        damped = leg_jacobian @ leg_jacobian.T + DAMPING * np.eye(6)
+        orientation = foot.xmat.reshape(3, 3)
+        tilt = 0.5 * np.cross(orientation, upright, axis=0).sum(1)
+        position_error = target - foot.xpos
+        error = [*position_error, *(level_weight * tilt)]
+        damped = leg_jacobian @ leg_jacobian.T + damping
         solution = np.linalg.solve(damped, error)
         data.qpos[leg.qpos] += STEP_SIZE * leg_jacobian.T @ solution
         mujoco.mj_kinematics(model, data)
-    return bool(abs(foot.xpos - target).max() <= TOLERANCE * height)
+    largest_error = abs(foot.xpos - target).max()
+    return bool(largest_error <= TOLERANCE * height)
