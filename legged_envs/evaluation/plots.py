@@ -1,27 +1,25 @@
-"""Plots of a training run."""
+"""Plots of a training run: learning curves, imitation of clips, and crossings of rough ground."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Curve = Sequence[dict[str, float]]
-"""A row for each update."""
+"""Learning curve: a row of numbers for each update."""
 
-JOINT_ERROR_BAR = 0.12
-LIN_VEL_ERROR_BAR = 0.2
-"""Mean error of the joints, rad, and of the root's velocity, m/s, below which a motion counts as imitated."""
-_TRACKING = {
-    "joint_error": ("joints, rad", "tab:blue", JOINT_ERROR_BAR),
-    "lin_vel_error": ("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
-}
-NUM_PARTS = 40
-"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
-_NOT_DRAWN = (
+CURVE_COLUMNS = 4
+"""Number of plots in a row of `draw_curves`."""
+
+MAX_MEAN_POINTS = 300
+"""Largest number of points that `draw_curves` gives a mean."""
+
+UNDRAWN_NAMES = (
     "iteration",
     "env_steps",
     "seconds",
@@ -29,103 +27,189 @@ _NOT_DRAWN = (
     "update_steps_per_second",
     "episodes",
 )
-_COLUMNS, _POINTS = 4, 300
-"""Columns of a curve that :func:`draw_curves` leaves out, beside terms that are no costs; pictures in a row, and the
-most points of a mean."""
+"""Columns of a learning curve that are not drawn, in addition to terms that are not costs."""
+
+JOINT_ERROR_BAR = 0.12
+"""Mean error of the joints below which a motion counts as imitated, rad."""
+
+LIN_VEL_ERROR_BAR = 0.2
+"""Mean error of the root velocity below which a motion counts as imitated, m/s."""
+
+NUM_CLIP_PARTS = 40
+"""Number of parts of a clip that `plot_tracking` averages over."""
+
+
+class TrackingError(NamedTuple):
+    """How an error is shown by `plot_tracking`."""
+
+    label: str
+    """Name in the legend."""
+    colour: str
+    """Colour of line and band."""
+    bar: float
+    """Error below which a motion counts as imitated."""
+
+
+TRACKING_ERRORS = {
+    "joint_error": TrackingError("joints, rad", "tab:blue", JOINT_ERROR_BAR),
+    "lin_vel_error": TrackingError("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
+}
+"""Errors that `plot_tracking` draws, by the names in its rows."""
+
+
+# --- learning curves ------------------------------------------------------------------------------
 
 
 def plot_learning_curve(curve: Curve, path: Path) -> None:
-    """Draw a learning curve, as a PNG."""
+    """Draw a learning curve as a PNG."""
     draw_curves({"": [curve]}).savefig(path, dpi=110)
 
 
 def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
-    """Columns of learning curves over million environment steps: for each group of runs the mean, dashed where some of
-    them have not come, and a band from the lowest to the highest run."""
+    """Draw the columns of learning curves over million environment steps.
+
+    A group of several runs is drawn as its mean, and a band from the lowest to the highest run. The
+    mean is dashed where some of the runs have not arrived.
+
+    Args:
+        groups: Name of a group → learning curves of its runs.
+    """
     from matplotlib.figure import Figure
 
-    rows = [row for curves in groups.values() for curve in curves for row in (curve[0], curve[-1])]
-    names = dict.fromkeys(name for row in rows for name in row if _drawn(name))
-    height = -(-len(names) // _COLUMNS)
-    figure = Figure((3.4 * _COLUMNS, 0.6 + 2.4 * height), layout="constrained")
-    for place, name in enumerate(names, start=1):
-        axis = figure.add_subplot(height, _COLUMNS, place, title=name.replace("_", " "))
+    names = _drawn_names(groups)
+    # Number of rows, rounded up.
+    height = -(-len(names) // CURVE_COLUMNS)
+    figure = Figure((3.4 * CURVE_COLUMNS, 0.6 + 2.4 * height), layout="constrained")
+    for position, name in enumerate(names, start=1):
+        axis = figure.add_subplot(height, CURVE_COLUMNS, position, title=name.replace("_", " "))
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
-            if own := [curve for curve in curves if name in curve[0] | curve[-1]]:
-                _draw_spread(axis, name, own, label, f"C{i}")
+            with_column = [curve for curve in curves if name in curve[0] or name in curve[-1]]
+            if with_column:
+                _draw_spread(axis, name, with_column, label, f"C{i}")
     figure.supxlabel("million environment steps", fontsize="medium")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False
-    )
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", frameon=False)
     return figure
 
 
-def _drawn(name: str) -> bool:
-    return name.startswith("cost/") if "/" in name else name not in _NOT_DRAWN
+def _drawn_names(groups: Mapping[str, Sequence[Curve]]) -> list[str]:
+    """Return the columns to draw, in the order in which the curves have them."""
+    names: dict[str, None] = {}
+    for curves in groups.values():
+        for curve in curves:
+            # Some columns come only later: the first and the last row have all names.
+            for name in (*curve[0], *curve[-1]):
+                if _is_drawn(name):
+                    names[name] = None
+    return list(names)
 
 
-def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colour: str) -> None:
-    """One run as it is; of several the mean, dashed where not all have come, and the range. What is drawn as one point
-    of the range has the least and the largest value of all updates there."""
-    rows = [
-        [(row["env_steps"] / 1e6, row[name]) for row in curve if name in row] for curve in curves
-    ]
-    lines = [line[:, np.isfinite(line[1])] for line in (np.array(each).T for each in rows)]
-    if not (lines := [line for line in lines if line.size]):
+def _is_drawn(name: str) -> bool:
+    if "/" in name:
+        return name.startswith("cost/")
+    return name not in UNDRAWN_NAMES
+
+
+class Line(NamedTuple):
+    """A column of a learning curve, where it is finite."""
+
+    steps: np.ndarray
+    """Million environment steps, rising."""
+    values: np.ndarray
+    """Values of the column."""
+
+
+def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, colour: str) -> None:
+    """Draw a column of one run as it is, of several runs as mean and range."""
+    lines = list(_finite_lines(name, curves))
+    if not lines:
         return
     if len(lines) == 1:
-        axis.plot(*lines[0], color=colour, label=_literal(label))
+        axis.plot(lines[0].steps, lines[0].values, color=colour, label=_plain_label(label))
         return
-    steps = np.unique(np.concatenate([x for x, _ in lines]))
-    steps = steps[steps >= max(x[0] for x, _ in lines)]
-    values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
-    starts = np.unique(np.linspace(0, len(steps), _POINTS, endpoint=False).astype(int))
-    count = np.diff(starts, append=len(steps))
-    steps, mean = (
-        np.add.reduceat(each, starts) / count for each in (steps, np.nanmean(values, axis=0))
-    )
+    all_steps = np.unique(np.concatenate([line.steps for line in lines]))
+    # The mean starts where the last of the runs starts.
+    last_start = max(line.steps[0] for line in lines)
+    all_steps = all_steps[all_steps >= last_start]
+    values = np.array([np.interp(all_steps, *line, right=np.nan) for line in lines])
+    points = np.linspace(0, len(all_steps), MAX_MEAN_POINTS, endpoint=False)
+    starts = np.unique(points.astype(int))
+    # A drawn point stands for several updates: their mean, and their least and largest value.
+    count = np.diff(starts, append=len(all_steps))
+    steps = np.add.reduceat(all_steps, starts) / count
+    mean = np.add.reduceat(np.nanmean(values, axis=0), starts) / count
     low = np.minimum.reduceat(np.nanmin(values, axis=0), starts)
     high = np.maximum.reduceat(np.nanmax(values, axis=0), starts)
     axis.fill_between(steps, low, high, color=colour, alpha=0.25, linewidth=0.0)
-    come = int(np.searchsorted(steps, min(x[-1] for x, _ in lines), side="right"))
-    axis.plot(steps[:come], mean[:come], color=colour, label=_literal(label))
-    axis.plot(
-        steps[max(come - 1, 0) :],
-        mean[max(come - 1, 0) :],
-        color=colour,
-        linestyle="--",
-        linewidth=1.0,
-    )
+    # Number of points that all runs have reached.
+    first_end = min(line.steps[-1] for line in lines)
+    reached = int(np.searchsorted(steps, first_end, side="right"))
+    axis.plot(steps[:reached], mean[:reached], color=colour, label=_plain_label(label))
+    # The dashed part begins at the last point of the solid one.
+    rest = slice(max(reached - 1, 0), None)
+    axis.plot(steps[rest], mean[rest], color=colour, linestyle="--", linewidth=1.0)
 
 
-def _literal(label: str) -> str:
-    """A path as a legend shows it: what it begins with or holds is no sign to hide it, and no maths."""
-    return ("./" if label.startswith("_") else "") + label.replace("$", r"\$")
+def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
+    """Yield the finite part of a column of each curve that has one."""
+    for curve in curves:
+        points = [(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]
+        steps, values = np.array(points).T
+        finite = np.isfinite(values)
+        if finite.any():
+            yield Line(steps[finite], values[finite])
+
+
+def _plain_label(label: str) -> str:
+    """Return a path in a form that a legend shows.
+
+    Matplotlib hides labels that begin with an underscore, and reads formulas between dollar signs.
+    """
+    escaped = label.replace("$", r"\$")
+    if label.startswith("_"):
+        return f"./{escaped}"
+    return escaped
+
+
+# --- imitation of clips ---------------------------------------------------------------------------
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Draw how well each clip is imitated in each part of it: means over the N environments, bands from the 10th to the
-    90th percentile, bars dashed. ``rows`` holds arrays or CPU tensors (T, N) of each clip, NaN where a step does not
-    count: ``phase``, place in the clip in [0, 1], also (T,); ``joint_error``, mean |q − q_ref|, rad; ``lin_vel_error``,
-    ‖v − v_ref‖ of the root, m/s. ValueError if there is no clip, or an array is missing or of the wrong shape."""
+    """Draw how well each clip is imitated in each part of it, as a PNG.
+
+    Lines are means over the N environments, bands reach from the 10th to the 90th percentile.
+    Dashed lines are the bars below which a motion counts as imitated.
+
+    Args:
+        rows: Arrays or CPU tensors (T, N) of each clip, NaN where a step does not count. `phase` is
+            the place in the clip in [0, 1], also (T,); `joint_error` is the mean |q − q_ref|, rad;
+            `lin_vel_error` is ‖v − v_ref‖ of the root, m/s.
+        path: File to write.
+
+    Raises:
+        ValueError: If there is no clip, or an array is missing or has a wrong shape.
+    """
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")
     from matplotlib.figure import Figure
 
-    curves = {clip: _check_tracking(clip, row) for clip, row in rows.items()}
+    curves = {clip: _checked_tracking(clip, row) for clip, row in rows.items()}
     columns = min(4, len(curves))
     num_rows = -(-len(curves) // columns)
     figure = Figure((1.8 + 3.2 * columns, 0.8 + 2.4 * num_rows), layout="constrained")
     axes = figure.subplots(num_rows, columns, sharey=True, squeeze=False)
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
-    for i, (axis, (clip, row)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
+    for i, (clip, row) in enumerate(curves.items()):
+        axis = axes.flat[i]
         _draw_tracking(axis, row)
+        is_first_column = i % columns == 0
+        has_none_below = i + columns >= len(curves)
         axis.set_title(clip)
         axis.set(
-            ylabel="" if i % columns else "error",
-            xlabel="" if i + columns < len(curves) else "phase of the clip",
+            ylabel="error" if is_first_column else "",
+            xlabel="phase of the clip" if has_none_below else "",
         )
     axes[0, 0].set_ylim(bottom=0.0)
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -133,12 +217,15 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    if missing := {"phase", *_TRACKING} - set(row):
+def _checked_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of a clip, all of shape (T, N)."""
+    needed = ("phase", *TRACKING_ERRORS)
+    missing = set(needed) - set(row)
+    if missing:
         raise ValueError(
             f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}"
         )
-    curves = {field: np.asarray(row[field]) for field in ("phase", *_TRACKING)}
+    curves = {field: np.asarray(row[field]) for field in needed}
     shape = curves["joint_error"].shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"joint_error of clip {clip!r} must have shape (T, N), got {shape}")
@@ -147,55 +234,79 @@ def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
     for field, values in curves.items():
         if values.shape != shape:
             raise ValueError(
-                f"{field} of clip {clip!r} must have joint_error's shape {shape}, got {row[field].shape}"
+                f"{field} of clip {clip!r} must have joint_error's shape {shape}, "
+                f"got {row[field].shape}"
             )
     return curves
 
 
-def _draw_tracking(axis: Any, row: Mapping[str, np.ndarray]) -> None:
-    for field, (name, colour, bar) in _TRACKING.items():
-        errors = _by_part(row["phase"], row[field])
-        counted = ~np.isnan(errors).all(axis=1)
-        middle, errors = ((np.arange(NUM_PARTS) + 0.5) / NUM_PARTS)[counted], errors[counted]
-        axis.plot(middle, np.nanmean(errors, axis=1), color=colour, label=f"{name} (bar {bar:g})")
-        low, high = (np.nanquantile(errors, share, axis=1) for share in (0.1, 0.9))
-        axis.fill_between(middle, low, high, color=colour, alpha=0.25, linewidth=0.0)
+def _draw_tracking(axis: "Axes", row: Mapping[str, np.ndarray]) -> None:
+    centres = (np.arange(NUM_CLIP_PARTS) + 0.5) / NUM_CLIP_PARTS
+    for field, (name, colour, bar) in TRACKING_ERRORS.items():
+        errors = _means_of_parts(row["phase"], row[field])
+        visited = ~np.isnan(errors).all(axis=1)
+        phase = centres[visited]
+        errors = errors[visited]
+        mean = np.nanmean(errors, axis=1)
+        low = np.nanquantile(errors, 0.1, axis=1)
+        high = np.nanquantile(errors, 0.9, axis=1)
+        axis.plot(phase, mean, color=colour, label=f"{name} (bar {bar:g})")
+        axis.fill_between(phase, low, high, color=colour, alpha=0.25, linewidth=0.0)
         axis.axhline(bar, color=colour, linestyle="--", linewidth=1.0)
     axis.set_xlim(0.0, 1.0)
     axis.grid(alpha=0.3)
 
 
-def _by_part(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Mean of each environment over its visits of each part of the clip, NaN if none. Shape: (NUM_PARTS, N)."""
-    part = np.minimum(np.nan_to_num(phase) * NUM_PARTS, NUM_PARTS - 1).astype(int)
-    here = ~np.isnan(values + phase) & (part == np.arange(NUM_PARTS)[:, None, None])
-    sums, visits = np.broadcast_to(values, here.shape).sum(axis=1, where=here), here.sum(axis=1)
+def _means_of_parts(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the mean of each environment over its visits of each part of a clip.
+
+    Args:
+        phase: Place in the clip in [0, 1], NaN where a step does not count. Shape: (T, N).
+        values: Shape: (T, N), NaN where a step does not count.
+
+    Returns:
+        Shape: (NUM_CLIP_PARTS, N), NaN without a visit.
+    """
+    part = np.minimum(np.nan_to_num(phase) * NUM_CLIP_PARTS, NUM_CLIP_PARTS - 1).astype(int)
+    counted = ~np.isnan(values + phase)
+    in_part = part == np.arange(NUM_CLIP_PARTS)[:, None, None]
+    visited = counted & in_part
+    sums = np.broadcast_to(values, visited.shape).sum(axis=1, where=visited)
+    visits = visited.sum(axis=1)
     return np.divide(sums, visits, out=np.full(sums.shape, np.nan), where=visits > 0)
 
 
+# --- crossings ------------------------------------------------------------------------------------
+
+
 def plot_crossings(crossings: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Draw which part of the episodes crossed the tiles of each kind, at each level, as a PNG."""
+    """Draw `draw_crossings` as a PNG, in a folder that is made if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draw_crossings(crossings).savefig(path, dpi=120)
 
 
 def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
-    """Which part of the episodes crossed the tiles of each kind (row) at each level (column)."""
+    """Draw the percentage of episodes that crossed their tile, by kind (row) and level (column).
+
+    Args:
+        crossings: Kind of terrain → fraction of the episodes at each level, NaN without one.
+    """
     from matplotlib.figure import Figure
 
-    values = 100.0 * np.array([*crossings.values()])
-    figure = Figure(
-        figsize=(1.5 + 0.6 * values.shape[1], 1.2 + 0.45 * len(values)), layout="constrained"
-    )
+    percentages = 100.0 * np.array(list(crossings.values()))
+    num_kinds, num_levels = percentages.shape
+    size = (1.5 + 0.6 * num_levels, 1.2 + 0.45 * num_kinds)
+    figure = Figure(figsize=size, layout="constrained")
     axis = figure.add_subplot()
-    image = axis.imshow(values, vmin=0.0, vmax=100.0, cmap="RdYlGn", aspect="auto")
-    for (row, column), value in np.ndenumerate(values):
-        axis.text(column, row, "–" if np.isnan(value) else f"{value:.0f}", ha="center", va="center")
+    image = axis.imshow(percentages, vmin=0.0, vmax=100.0, cmap="RdYlGn", aspect="auto")
+    for (row, column), value in np.ndenumerate(percentages):
+        text = "–" if np.isnan(value) else f"{value:.0f}"
+        axis.text(column, row, text, ha="center", va="center")
     axis.set(
         xlabel="level",
-        xticks=range(values.shape[1]),
-        yticks=range(len(values)),
-        yticklabels=[*crossings],
+        xticks=range(num_levels),
+        yticks=range(num_kinds),
+        yticklabels=list(crossings),
     )
     figure.colorbar(image, label="episodes that cross their tile, %")
     return figure

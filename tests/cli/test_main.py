@@ -367,7 +367,7 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
     monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
     run_bench(BenchCfg(GO2, quick=True, json=tmp_path / "new" / "bench.json"))
     printed = capsys.readouterr().out
-    assert all(head.split()[0] in printed for head in bench.HEADS)
+    assert all(head.split()[0] in printed for head in bench.COLUMN_HEADS)
     assert "ratio: control step by its physics alone" in " ".join(printed.split())
     result = json.loads((tmp_path / "new" / "bench.json").read_text())
     assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
@@ -726,7 +726,7 @@ def test_the_version_is_told_and_help_is_no_mistake(capsys):
         cli.main(["bench", "--help"])
     assert stop.value.code == 0
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert all(head.removesuffix(", ms") in told for head in bench.HEADS)
+    assert all(head.removesuffix(", ms") in told for head in bench.COLUMN_HEADS)
 
 
 def test_a_mistake_of_a_module_that_is_run_is_one_line_too(tmp_path):

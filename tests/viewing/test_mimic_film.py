@@ -16,7 +16,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.evaluation.plots import (
     JOINT_ERROR_BAR,
     LIN_VEL_ERROR_BAR,
-    NUM_PARTS,
+    NUM_CLIP_PARTS,
     plot_tracking,
 )
 from legged_envs.mdp.motion_command import MotionCommand
@@ -388,9 +388,9 @@ def test_tracking_plots_show_mean_spread_and_bar_in_each_part_of_each_clip(figur
             corners = band.get_paths()[0].vertices
             for middle, drawn in zip(*line.get_data(), strict=True):
                 of_envs = [
-                    values[np.abs(phase - middle) < 0.5 / NUM_PARTS].mean()
+                    values[np.abs(phase - middle) < 0.5 / NUM_CLIP_PARTS].mean()
                     for phase, values in zip(row["phase"].T, row[field].T, strict=True)
-                    if (np.abs(phase - middle) < 0.5 / NUM_PARTS).any()
+                    if (np.abs(phase - middle) < 0.5 / NUM_CLIP_PARTS).any()
                 ]
                 assert drawn == pytest.approx(np.mean(of_envs))
                 edges = corners[np.isclose(corners[:, 0], middle), 1]
@@ -407,8 +407,8 @@ def test_tracking_plots_take_one_phase_for_all_environments_and_tensors(figures,
         tmp_path / "one.png",
     )
     for line in curves(figures[0].axes[0]):
-        assert len(line.get_xdata()) == NUM_PARTS
-        np.testing.assert_allclose(line.get_ydata(), line.get_xdata(), atol=0.5 / NUM_PARTS)
+        assert len(line.get_xdata()) == NUM_CLIP_PARTS
+        np.testing.assert_allclose(line.get_ydata(), line.get_xdata(), atol=0.5 / NUM_CLIP_PARTS)
 
 
 @pytest.mark.filterwarnings("error")
@@ -419,7 +419,7 @@ def test_parts_that_no_environment_came_to_are_left_out(figures, tmp_path):
         values[:] = np.nan
     plot_tracking(rows, tmp_path / "tracking.png")
     trot, pace = figures[0].axes
-    assert [len(line.get_xdata()) for line in curves(trot)] == [NUM_PARTS // 2, NUM_PARTS]
+    assert [len(line.get_xdata()) for line in curves(trot)] == [NUM_CLIP_PARTS // 2, NUM_PARTS]
     assert [len(line.get_xdata()) for line in curves(pace)] == [0, 0]
 
 
