@@ -419,7 +419,7 @@ def test_parts_that_no_environment_came_to_are_left_out(figures, tmp_path):
         values[:] = np.nan
     plot_tracking(rows, tmp_path / "tracking.png")
     trot, pace = figures[0].axes
-    assert [len(line.get_xdata()) for line in curves(trot)] == [NUM_CLIP_PARTS // 2, NUM_PARTS]
+    assert [len(line.get_xdata()) for line in curves(trot)] == [NUM_CLIP_PARTS // 2, NUM_CLIP_PARTS]
     assert [len(line.get_xdata()) for line in curves(pace)] == [0, 0]
 
 
