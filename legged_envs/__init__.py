@@ -1,17 +1,21 @@
-"""Legged robots as registered, vectorized Gymnasium environments with a cost channel. Importing this package registers
-the ids; torch and MuJoCo are imported when an environment is made."""
+"""Legged robots as registered, vectorized Gymnasium environments with a cost channel.
+
+Importing this package registers the ids. torch and MuJoCo are imported when an environment is made.
+"""
 
 import os
 import sys
 
 if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-    os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is imported
+    # Without a display, MuJoCo renders through EGL. It reads this once, when it is imported.
+    os.environ.setdefault("MUJOCO_GL", "egl")
 
 from legged_envs.registration import register, register_tasks
 from legged_envs.tasks import make_task_cfg
 
 __version__ = "0.1.0"
 """Version of the package."""
+
 __all__ = ["__version__", "make_task_cfg", "register"]
 
 register_tasks()

@@ -1,4 +1,4 @@
-"""Tells mistakes of the user, which the command line reports in one line, from defects of the code."""
+"""Distinguishes mistakes of the user, which the command line reports in one line, from defects."""
 
 import traceback
 from pathlib import Path

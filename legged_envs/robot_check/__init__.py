@@ -1,4 +1,4 @@
-"""Report on a robot: what it is like as it stands in its default pose, and what is wrong with it."""
+"""Report on a robot: its masses, joints, feet and stance, and what is wrong with them."""
 
 from legged_envs.robot_check.raised_gains import raise_gains
 from legged_envs.robot_check.report import Report

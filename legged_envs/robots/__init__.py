@@ -12,8 +12,23 @@ from legged_envs.robots.t1 import T1
 from legged_envs.robots.tron1 import TRON1_PF, TRON1_SF, TRON1_WF
 
 _ALL = (A1, ANYMAL_C, G1, G1_29, GO1, GO2, H1, K1, T1, TRON1_PF, TRON1_SF, TRON1_WF)
+
 ROBOTS = {robot.name: robot for robot in _ALL}
 """All robots of the package by their names."""
 
-__all__ = ["A1", "ANYMAL_C", "G1", "G1_29", "GO1", "GO2", "H1", "K1", "ROBOTS", "T1"]
-__all__ += ["TRON1_PF", "TRON1_SF", "TRON1_WF", "RobotCfg"]
+__all__ = [
+    "A1",
+    "ANYMAL_C",
+    "G1",
+    "G1_29",
+    "GO1",
+    "GO2",
+    "H1",
+    "K1",
+    "ROBOTS",
+    "T1",
+    "TRON1_PF",
+    "TRON1_SF",
+    "TRON1_WF",
+    "RobotCfg",
+]

@@ -1,24 +1,31 @@
-"""ANYbotics ANYmal C: quadruped, 12 joints, 52.1 kg; ``anymal_c.xml`` lists the sources of the model."""
+"""ANYbotics ANYmal C: quadruped, 12 joints, 52.1 kg.
+
+``anymal_c.xml`` lists the sources of the model.
+"""
 
 from legged_envs.robots.robot import RobotCfg
 
+# Each leg, and the leg that takes its place in the mirror.
 _LEGS = {
     "LF": "RF",
     "RF": "LF",
     "LH": "RH",
     "RH": "LH",
-}  # each leg, and the one in its place in the mirror
-_JOINTS = {"HAA": -1.0, "HFE": 1.0, "KFE": 1.0}  # of a leg, and their signs in the mirror
+}
+# Joints of a leg, and their signs in the mirror.
+_JOINTS = {"HAA": -1.0, "HFE": 1.0, "KFE": 1.0}
 
 ANYMAL_C = RobotCfg(
     name="anymal_c",
     xml="anymal_c.xml",
     base_body="base",
-    joint_names=tuple(f"{leg}_{joint}" for leg in _LEGS for joint in _JOINTS),  # order of the URDF
+    # Order of the URDF.
+    joint_names=tuple(f"{leg}_{joint}" for leg in _LEGS for joint in _JOINTS),
     # Standing pose of mujoco_menagerie: the feet are below the hips. legged_gym has 0.4 / -0.8.
     default_joint_pos=(0.0, 0.5236, -0.7854) * 2 + (0.0, -0.5236, 0.7854) * 2,
-    # Held open loop for 1 s the robot sinks by 19 mm; with the gains of Newton, 150 / 5, by 27 mm, and with those of
-    # legged_gym, 80 / 2, by 44 mm. Its feet stand 0.2 m outside of its hip axes and creep outwards: 36 mm after 4 s.
+    # Held open loop for 1 s the robot sinks by 19 mm; with the gains of Newton, 150 / 5, by 27 mm,
+    # and with those of legged_gym, 80 / 2, by 44 mm. Its feet stand 0.2 m outside of its hip axes
+    # and creep outwards: 36 mm after 4 s.
     kp=(250.0,) * 12,
     kd=(5.0,) * 12,
     torque_limits=(80.0,) * 12,  # URDF of legged_gym, mujoco_menagerie, Isaac Lab
@@ -34,4 +41,4 @@ ANYMAL_C = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("LF_FOOT", "RH_FOOT"), ("RF_FOOT", "LH_FOOT")),
 )
-"""ANYmal C; penalised are thighs and shanks, the base ends an episode."""
+"""ANYmal C. Thighs and shanks are penalised, the base ends an episode."""

@@ -1,4 +1,8 @@
-"""Unitree G1, a biped: 12 leg joints, waist and arms fixed, 32.1 kg; or 29 joints with waist and arms, 33.3 kg."""
+"""Unitree G1, a biped.
+
+It has 12 leg joints, waist and arms fixed, and 32.1 kg; or 29 joints with waist and arms, and
+33.3 kg.
+"""
 
 from dataclasses import replace
 
@@ -17,8 +21,8 @@ G1 = RobotCfg(
     default_joint_pos=(-0.1, 0.0, 0.0, 0.3, -0.2, 0.0) * 2,
     kp=(100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2,
     kd=(2.0, 2.0, 2.0, 4.0, 2.0, 2.0) * 2,
-    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0)
-    * 2,  # these and the speeds: URDF `g1_12dof` of unitree_rl_gym
+    # Torques and speeds: URDF `g1_12dof` of unitree_rl_gym.
+    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,
     velocity_limits=(32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2,
     base_height=0.7842,
     foot_names=tuple(f"{side}_foot" for side in _SIDES),
@@ -30,8 +34,11 @@ G1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""G1 as in Unitree's own training; ``g1.xml`` lists the sources. Thigh (``hip_yaw``) and shin (``knee``) are penalised,
-the leg links with collision shapes. Waist, arms and head are part of ``pelvis``."""
+"""G1 as in Unitree's own training; ``g1.xml`` lists the sources.
+
+The leg links with collision shapes, thigh (``hip_yaw``) and shin (``knee``), are penalised. Waist,
+arms and head are part of ``pelvis``, which ends an episode.
+"""
 
 _WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
 _ARM = (
@@ -53,12 +60,13 @@ _ALL_JOINTS = (
 )
 
 G1_29 = replace(
-    G1,  # whose legs, pelvis and feet it has
+    G1,  # It has the legs, the pelvis and the feet of G1.
     name="g1_29",
     xml="g1_29.xml",
     joint_names=_ALL_JOINTS,
     actuators=(),
-    default_joint_pos=(  # pose and gains of LeggedGym-Ex `G1MimicCfg`
+    # Pose and gains of LeggedGym-Ex `G1MimicCfg`.
+    default_joint_pos=(
         *G1.default_joint_pos,
         *(0.0, 0.0, 0.0),
         *(0.3, 0.25, 0.0, 0.97, 0.15, 0.0, 0.0),
@@ -66,24 +74,23 @@ G1_29 = replace(
     ),
     kp=(*G1.kp, 200.0, 40.0, 40.0, *(40.0,) * 14),
     kd=(*G1.kd, 5.0, 5.0, 5.0, *(1.0,) * 14),
-    # Motors as listed by mjlab `g1_constants`; why not those of the URDF, see `g1_29.xml`.
+    # Motors as listed by mjlab `g1_constants`; `g1_29.xml` says why not those of the URDF.
     torque_limits=(
         *G1.torque_limits,
-        88.0,
-        50.0,
-        50.0,
+        *(88.0, 50.0, 50.0),
         *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2,
     ),
     velocity_limits=(
         *G1.velocity_limits,
-        32.0,
-        37.0,
-        37.0,
+        *(32.0, 37.0, 37.0),
         *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2,
     ),
     penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )
-"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources. As in LeggedGym-Ex
-`G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh (``hip_yaw``),
-shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``)."""
+"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources.
+
+As in LeggedGym-Ex `G1MimicCfg` only the pelvis ends an episode. Every other link with a collision
+shape, except the feet, is penalised: thigh (``hip_yaw``), shin (``knee``), torso and head, upper
+arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``).
+"""

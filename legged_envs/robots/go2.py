@@ -2,13 +2,15 @@
 
 from legged_envs.robots.robot import RobotCfg
 
+# Each leg, and the leg that takes its place in the mirror.
 _LEGS = {
     "FR": "FL",
     "FL": "FR",
     "RR": "RL",
     "RL": "RR",
-}  # each leg, and the one in its place in the mirror
-_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}  # of a leg, and their signs in the mirror
+}
+# Joints of a leg, and their signs in the mirror.
+_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
 
 GO2 = RobotCfg(
     name="go2",
@@ -17,13 +19,15 @@ GO2 = RobotCfg(
     # Order of LeggedGym-Ex, so that its policies and ours read the same vectors.
     joint_names=tuple(f"{leg}_{joint}_joint" for leg in _LEGS for joint in _JOINTS),
     default_joint_pos=(0.0, 0.8, -1.5) * 4,  # LeggedGym-Ex `GO2Cfg`
-    # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees touch the ground.
-    # 40 / 1 holds it at 0.30 m; unitree_rl_mjlab has 40 for the calf, which carries most of the load.
+    # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees
+    # touch the ground. 40 / 1 holds it at 0.30 m; unitree_rl_mjlab has 40 for the calf, which
+    # carries most of the load.
     kp=(40.0,) * 12,
     kd=(1.0,) * 12,
-    # The motors of a leg are alike; the knee linkage multiplies torque and divides speed by 1.917. Two pairs of calf
-    # limits are published: 45.43 / 15.7 (URDF of unitree_ros, MJCF of unitree_mujoco, LeggedGym-Ex) and 35.55 / 20.07
-    # (URDF of unitree_rl_gym). The first is used: more sources, and those of the model in go2.xml among them.
+    # The motors of a leg are alike; the knee linkage multiplies torque and divides speed by 1.917.
+    # Two pairs of calf limits are published: 45.43 / 15.7 (URDF of unitree_ros, MJCF of
+    # unitree_mujoco, LeggedGym-Ex) and 35.55 / 20.07 (URDF of unitree_rl_gym). The first is used:
+    # it has more sources, and those of the model in go2.xml are among them.
     torque_limits=(23.7, 23.7, 45.43) * 4,
     velocity_limits=(30.1, 30.1, 15.7) * 4,
     base_height=0.3346,
@@ -37,4 +41,4 @@ GO2 = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
-"""Go2; penalised are thighs and calves, the base ends an episode."""
+"""Go2. Thighs and calves are penalised, the base ends an episode."""

@@ -5,6 +5,7 @@ from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 _SIDES = ("left", "right")
 _LEG = ("hip_yaw", "hip_roll", "hip_pitch", "knee", "ankle")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow")
+_PENALIZED_LINKS = ("hip_pitch", "knee", "shoulder_yaw", "elbow")
 _JOINTS = (
     *(f"{side}_{joint}_joint" for side in _SIDES for joint in _LEG),
     "torso_joint",
@@ -16,12 +17,13 @@ H1 = RobotCfg(
     xml="h1.xml",
     base_body="pelvis",
     joint_names=_JOINTS,
-    # unitree_rl_gym `H1RoughCfg` with hip pitch and knee 0.05 rad straighter. There, at -0.1 and 0.3, the mass is but
-    # 2 cm ahead of the ankles (here 3.5 cm): held stiffly, the robot falls backwards. mujoco_menagerie has a squat of
-    # -0.4, 0.8, -0.4, on which the knees sag by 0.35 rad; Isaac Lab's soles are not level.
+    # unitree_rl_gym `H1RoughCfg` with hip pitch and knee 0.05 rad straighter. There, at -0.1 and
+    # 0.3, the mass is only 2 cm ahead of the ankles (here 3.5 cm): held stiffly, the robot falls
+    # backwards. mujoco_menagerie has a squat of -0.4, 0.8, -0.4, on which the knees sag by
+    # 0.35 rad; Isaac Lab's soles are not level.
     default_joint_pos=(*(0.0, 0.0, -0.05, 0.25, -0.2) * 2, 0.0, *(0.0, 0.0, 0.0, 0.0) * 2),
-    # Legs and torso: unitree_rl_lab `UNITREE_H1_CFG`, but the knees, 200 / 4 there, sag by 0.15 rad. Arms: Isaac Lab
-    # `H1_CFG`.
+    # Legs and torso: unitree_rl_lab `UNITREE_H1_CFG`, but the knees, 200 / 4 there, sag by
+    # 0.15 rad. Arms: Isaac Lab `H1_CFG`.
     kp=(*(150.0, 150.0, 150.0, 300.0, 40.0) * 2, 300.0, *(40.0,) * 8),
     kd=(*(2.0, 2.0, 2.0, 6.0, 2.0) * 2, 6.0, *(10.0,) * 8),
     torque_limits=(*(200.0, 200.0, 200.0, 300.0, 40.0) * 2, 200.0, *(40.0, 40.0, 18.0, 18.0) * 2),
@@ -29,15 +31,14 @@ H1 = RobotCfg(
     base_height=1.0357,
     foot_names=tuple(f"{side}_foot" for side in _SIDES),
     foot_radius=0.014,
-    penalized_bodies=tuple(
-        f"{side}_{link}_link"
-        for side in _SIDES
-        for link in ("hip_pitch", "knee", "shoulder_yaw", "elbow")
-    ),
+    penalized_bodies=tuple(f"{side}_{link}_link" for side in _SIDES for link in _PENALIZED_LINKS),
     termination_bodies=("pelvis", "torso_link"),
     mirror=mirror_left_and_right(_JOINTS, sideways=("roll", "yaw", "torso")),
     foot_mirror=(1, 0),
 )
-"""H1 with all its joints; the ankles have no roll. Torques and speeds are those of the URDF of unitree_ros. The torso
-ends an episode, as in Isaac Lab, and so does the pelvis. Penalised is every other link with a collision shape but the
-feet: thigh (``hip_pitch``), shin (``knee``), upper arm (``shoulder_yaw``), forearm and hand (``elbow``)."""
+"""H1 with all its joints; the ankles have no roll.
+
+Torques and speeds are those of the URDF of unitree_ros. The torso ends an episode, as in Isaac Lab,
+and so does the pelvis. Every other link with a collision shape, except the feet, is penalised:
+thigh (``hip_pitch``), shin (``knee``), upper arm (``shoulder_yaw``), forearm and hand (``elbow``).
+"""

@@ -3,12 +3,16 @@
 from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
 _SIDES = ("Left", "Right")
-_ARM = ("Shoulder_Pitch", "Shoulder_Roll", "Elbow_Pitch", "Elbow_Yaw")
+_ARM = ("Shoulder_Roll", "Elbow_Pitch", "Elbow_Yaw")
 _LEG = ("Hip_Pitch", "Hip_Roll", "Hip_Yaw", "Knee_Pitch", "Ankle_Pitch", "Ankle_Roll")
-# Order and names of LeggedGym-Ex and of Booster's files; the shoulders do begin with an A.
+# Order and names of LeggedGym-Ex and of Booster's files, where the shoulder pitch has an A.
 _JOINTS = (
-    *("AAHead_yaw", "Head_pitch"),
-    *(f"{'A' * (joint == _ARM[0])}{side}_{joint}" for side in _SIDES for joint in _ARM),
+    "AAHead_yaw",
+    "Head_pitch",
+    "ALeft_Shoulder_Pitch",
+    *(f"Left_{joint}" for joint in _ARM),
+    "ARight_Shoulder_Pitch",
+    *(f"Right_{joint}" for joint in _ARM),
     *(f"{side}_{joint}" for side in _SIDES for joint in _LEG),
 )
 
@@ -19,23 +23,16 @@ K1 = RobotCfg(
     joint_names=_JOINTS,
     # Pose of LeggedGym-Ex `K1Cfg`: the arms hang down, the forearms point a little forwards.
     default_joint_pos=(
-        0.0,
-        0.0,
-        0.0,
-        -1.3,
-        0.0,
-        -0.5,
-        0.0,
-        1.3,
-        0.0,
-        0.5,
+        *(0.0, 0.0),
+        *(0.0, -1.3, 0.0, -0.5),
+        *(0.0, 1.3, 0.0, 0.5),
         *(-0.15, 0.0, 0.0, 0.3, -0.15, 0.0) * 2,
     ),
     # LeggedGym-Ex and booster_train. Their arms, 4 / 1, sag by 0.07 rad at the shoulders.
     kp=(4.0, 4.0, *(10.0,) * 8, *(80.0, 80.0, 80.0, 80.0, 30.0, 30.0) * 2),
     kd=(1.0, 1.0, *(1.0,) * 8, *(2.0,) * 12),
-    # Torques and speeds of the URDF `K1_22dof`. booster_train has the same torques, and speeds of 8 rad/s at hip pitch
-    # and 20 at the head.
+    # Torques and speeds of the URDF `K1_22dof`. booster_train has the same torques, and speeds of
+    # 8 rad/s at hip pitch and 20 at the head.
     torque_limits=(6.0, 6.0, *(14.0,) * 8, *(30.0, 35.0, 20.0, 40.0, 20.0, 20.0) * 2),
     velocity_limits=(18.0, 18.0, *(18.0,) * 8, *(7.1, 12.9, 18.1, 12.5, 18.1, 18.1) * 2),
     base_height=0.5471,
@@ -50,6 +47,9 @@ K1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""K1 with all its joints. The trunk ends an episode; LeggedGym-Ex penalises it, and ends an episode by its tilt.
-Penalised is every other link with a collision shape but the feet: head (``Head_2``), upper arm (``Arm_3``), forearm and
-hand (``hand_link``), thigh (``Hip_Yaw``), shin (``Shank``)."""
+"""K1 with all its joints.
+
+The trunk ends an episode. LeggedGym-Ex penalises it, and ends an episode by its tilt. Every other
+link with a collision shape, except the feet, is penalised: head (``Head_2``), upper arm
+(``Arm_3``), forearm and hand (``hand_link``), thigh (``Hip_Yaw``), shin (``Shank``).
+"""

@@ -17,21 +17,22 @@ T1 = RobotCfg(
     xml="t1.xml",
     base_body="Trunk",
     joint_names=_JOINTS,
-    # Key frame `home` of mujoco_menagerie. booster_gym has -0.25 for the ankles, whose soles are then not level.
+    # Key frame `home` of mujoco_menagerie. booster_gym has -0.25 for the ankles: its soles are then
+    # not level.
     default_joint_pos=(
         *(0.0, 0.0),
         *(0.0, -1.4, 0.0, -0.4, 0.0, 1.4, 0.0, 0.4),
         0.0,
         *(-0.2, 0.0, 0.0, 0.4, -0.2, 0.0) * 2,
     ),
-    # Gains, torques and speeds of booster_train `BOOSTER_T1_CFG`. booster_gym has the same gains for the legs. The URDF
-    # of booster_assets has the same torques, but speeds of 7.1 to 15.2 in the legs and 18 in the arms.
+    # Gains, torques and speeds of booster_train `BOOSTER_T1_CFG`. booster_gym has the same gains
+    # for the legs. The URDF of booster_assets has the same torques, but speeds of 7.1 to 15.2 in
+    # the legs and 18 in the arms.
     kp=(10.0, 10.0, *(50.0,) * 8, 200.0, *(200.0, 200.0, 200.0, 200.0, 50.0, 50.0) * 2),
     kd=(1.0, 1.0, *(1.0,) * 8, 5.0, *(5.0, 5.0, 5.0, 5.0, 1.0, 1.0) * 2),
     torque_limits=(7.0, 7.0, *(18.0,) * 8, 25.0, *(45.0, 25.0, 25.0, 60.0, 24.0, 15.0) * 2),
     velocity_limits=(
-        20.0,
-        20.0,
+        *(20.0, 20.0),
         *(7.33,) * 8,
         12.57,
         *(16.76, 12.57, 12.57, 12.57, 18.8, 12.4) * 2,
@@ -47,5 +48,9 @@ T1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS, sideways=("roll", "yaw", "waist")),
     foot_mirror=(1, 0),
 )
-"""T1 with all its joints. Penalised is every link with a collision shape but trunk and feet: head (``H2``), upper arms
-(``AL3``, ``AR3``), forearm and hand (``hand_link``), hips (``Waist``), thigh (``Hip_Yaw``), shin (``Shank``)."""
+"""T1 with all its joints.
+
+The trunk ends an episode. Every other link with a collision shape, except the feet, is penalised:
+head (``H2``), upper arms (``AL3``, ``AR3``), forearm and hand (``hand_link``), hips (``Waist``),
+thigh (``Hip_Yaw``), shin (``Shank``).
+"""

@@ -140,7 +140,7 @@ def _motor_limits(spec: mujoco.MjSpec, joint_limits: dict[str, float]) -> dict[s
 
 
 def _delete_surroundings(spec: mujoco.MjSpec) -> None:
-    """Delete motors, sensors, sites, keyframes, contact rules, lights, and what is not the robot."""
+    """Delete motors, sensors, sites, keyframes, contact rules, lights and the ground."""
     parts = [
         *spec.keys,
         *spec.actuators,

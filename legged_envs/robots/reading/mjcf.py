@@ -8,8 +8,8 @@ import mujoco
 def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
     """Read the robot of an MJCF file, without the scene around it.
 
-    Motors, sensors, keyframes, lights, cameras, the ground and the free joint are left out. The base
-    is moved to the origin. Bodies and joints without a name get one.
+    Motors, sensors, keyframes, lights, cameras, the ground and the free joint are left out. The
+    base is moved to the origin. Bodies and joints without a name get one.
 
     Args:
         path: MJCF file.

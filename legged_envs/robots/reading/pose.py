@@ -41,7 +41,7 @@ def ground_distances(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, fl
 
 
 def mirror_sign(model: mujoco.MjModel, data: mujoco.MjData, joint: str, partner: str) -> float:
-    """Return the sign with which a joint takes the place of another when left and right are swapped.
+    """Return the sign with which a joint takes the place of its partner in the mirror.
 
     Args:
         model: Model of the robot.
