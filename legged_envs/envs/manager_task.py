@@ -175,7 +175,7 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         self.actions.reset(env_ids)
-        self.commands.placed(env_ids)
+        self.commands.on_placed(env_ids)
         for manager in self._evaluated:
             manager.reset(env_ids)
 

@@ -28,10 +28,10 @@ class CommandManager(Manager):
         for term in self.terms.values():
             term.reset(env_ids)
 
-    def placed(self, env_ids: torch.Tensor) -> None:
+    def on_placed(self, env_ids: torch.Tensor) -> None:
         """Take in that the robots of ``env_ids`` (n,) stand in their first pose."""
         for term in self.terms.values():
-            term.placed(env_ids)
+            term.on_placed(env_ids)
 
     def advance(self) -> None:
         """Let one control step pass for every command."""

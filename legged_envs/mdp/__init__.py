@@ -1,1 +1,2 @@
-"""The terms of Markov decision processes: plain functions of the batched state, one file per kind."""
+"""The terms of Markov decision processes: plain functions of the batched state, one file per
+kind."""

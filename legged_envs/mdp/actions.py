@@ -1,4 +1,7 @@
-"""Action terms: how a part of the action becomes targets of joints: positions [rad], velocities or torques [N·m]."""
+"""Action terms: a part of the action becomes targets of joints.
+
+Targets are positions, rad, velocities, rad/s, or torques, N·m.
+"""
 
 import re
 from dataclasses import dataclass
@@ -8,24 +11,33 @@ import torch
 
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.context import Env
+from legged_envs.robots import RobotCfg
 
 
 @dataclass
 class JointActionCfg(Configuration):
-    """A part of the action, one number for each of some joints, as targets ``centre + scale · action`` of these. A
-    subclass has the kind of the targets, which gives their unit."""
+    """A part of the action, one number for each of some joints, which become targets of these.
+
+    The targets are ``centre + scale · action``. Subclasses have the kind of the targets, which
+    gives their unit.
+    """
 
     kind: ClassVar[str] = ""
-    """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
+    """Kind of the joints' actuators: an entry of ``RobotCfg.actuators``."""
     scale: float | tuple[float, ...] = 0.5
-    """What action 1 commands; one number for all joints or one each."""
+    """Change of the target by an action of 1, in the unit of the targets: one number for all joints
+    or one for each."""
     joints: tuple[str, ...] = (".*",)
+    """Names of the joints, or regular expressions that match whole names."""
     clip: tuple[float, float] | None = None
-    """Names of the joints, or regular expressions that match whole names, and bounds of their targets."""
+    """Bounds of the targets, in their unit. None: no bounds."""
 
     def build(self, env: Env) -> "JointAction":
-        """Make the action term of an environment; ValueError, naming the field or the joint, if it does not fit the
-        robot."""
+        """Make the action term of an environment.
+
+        Raises:
+            ValueError: A field does not fit the robot. The message names the field or the joint.
+        """
         return JointAction(self, env)
 
 
@@ -35,8 +47,11 @@ class JointPositionCfg(JointActionCfg):
 
     kind = "position"
     around: str | None = None
-    """A motion command or gait clock whose joint positions, one control step ahead, replace ``default_joint_pos`` where
-    there are any: the policy corrects them (Xie et al. 2018, "Feedback control for Cassie")."""
+    """Motion command or gait clock with joint positions that replace ``default_joint_pos``.
+
+    They are those of one control step ahead, where there is a reference. The policy corrects them
+    (Xie et al. 2018, "Feedback control for Cassie"). None: the default pose.
+    """
 
 
 @dataclass
@@ -54,57 +69,95 @@ class JointTorqueCfg(JointActionCfg):
 
 
 class JointAction:
-    """Targets ``centre + scale · action`` of some joints; ValueError, naming the field, if ``cfg`` does not fit."""
+    """Targets ``centre + scale · action`` of some joints.
+
+    Args:
+        cfg: Kind, scale and joints.
+        env: The environment.
+
+    Raises:
+        ValueError: A field of ``cfg`` does not fit the robot. The message names it.
+    """
 
     def __init__(self, cfg: JointActionCfg, env: Env):
+        name = type(cfg).__name__
+        robot = env.sim.robot
         self.cfg = cfg
-        name, robot, kinds = type(cfg).__name__, env.sim.robot, env.sim.robot.actuators
-        self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
-        """Numbers of its joints among those of the robot, ``size`` in all, as ``scale`` and ``index`` are."""
+        """Kind, scale and joints."""
+        self.joints = _match_joints(f"{name}.joints", cfg.joints, robot.joint_names)
+        """Indices into ``RobotCfg.joint_names`` of the joints. Length: ``size``."""
+        _check_actuators(cfg, robot, self.joints)
         self.size = len(self.joints)
-        if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
-            has = f"{robot.joint_names[wrong[0]]!r} of robot {robot.name!r} has a {kinds[wrong[0]]} actuator"
-            raise ValueError(
-                f"{name} needs joints with {cfg.kind} actuators, but {has}: see RobotCfg.actuators"
-            )
-        scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=env.device)
-        if scale.ndim > 0 and scale.shape != (self.size,):
-            raise ValueError(f"{name}.scale needs 1 or {self.size} values, got {scale.numel()}")
-        if not ((scale > 0) & scale.isfinite()).all():
-            raise ValueError(f"{name}.scale must be positive and finite, got {cfg.scale}")
+        """Number of joints, and of numbers in this part of the action."""
+        self.scale = _expand_scale(cfg, self.size, env.device)
+        """Change of each target by an action of 1, in the unit of the targets. Shape: (size,)."""
         if cfg.clip is not None and not cfg.clip[0] < cfg.clip[1]:
             raise ValueError(f"{name}.clip must be (low, high), got {cfg.clip}")
-        self.scale = scale.expand(self.size).contiguous()
         self.index = env.robot.joint_index(self.joints)
-        zero = torch.zeros_like(self.scale)
-        self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
+        """Index of the joints among those of the robot: a slice where they are evenly spaced, else
+        (size,), int64."""
+        # Only positions have a default; velocities and torques are around 0.
+        if cfg.kind == "position":
+            self._default = env.robot.default_joint_pos[self.index]
+        else:
+            self._default = torch.zeros_like(self.scale)
         self._reference: Any = None
         if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
-            self._reference = env.commands.terms.get(cfg.around)
-            if not hasattr(self._reference, "target_joint_pos"):
-                known = ", ".join(env.commands.terms)
-                raise ValueError(
-                    f"{name}.around: {cfg.around!r} is no motion command or gait clock; commands: {known}"
-                )
+            self._reference = _find_reference(cfg, env)
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
-        """The targets of its joints. Shapes: (num_envs, size)."""
+        """Return the targets of the joints. Shapes: (num_envs, size) → (num_envs, size)."""
         centre = self._default
         if self._reference is not None:
             available = self._reference.available.unsqueeze(1) > 0.0
-            centre = torch.where(available, self._reference.target_joint_pos[:, self.index], centre)
+            reference_pos = self._reference.target_joint_pos[:, self.index]
+            centre = torch.where(available, reference_pos, centre)
         targets = torch.addcmul(centre, action, self.scale)
-        return targets if self.cfg.clip is None else targets.clamp_(*self.cfg.clip)
+        if self.cfg.clip is None:
+            return targets
+        low, high = self.cfg.clip
+        return targets.clamp_(low, high)
 
 
-def _matching_joints(
-    field: str, patterns: tuple[str, ...], names: tuple[str, ...]
-) -> tuple[int, ...]:
+def _check_actuators(cfg: JointActionCfg, robot: RobotCfg, joints: tuple[int, ...]) -> None:
+    for joint in joints:
+        actuator = robot.actuators[joint]
+        if actuator != cfg.kind:
+            raise ValueError(
+                f"{type(cfg).__name__} needs joints with {cfg.kind} actuators, "
+                f"but {robot.joint_names[joint]!r} of robot {robot.name!r} has "
+                f"a {actuator} actuator: see RobotCfg.actuators"
+            )
+
+
+def _expand_scale(cfg: JointActionCfg, size: int, device: torch.device) -> torch.Tensor:
+    name = type(cfg).__name__
+    scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=device)
+    if scale.ndim > 0 and scale.shape != (size,):
+        raise ValueError(f"{name}.scale needs 1 or {size} values, got {scale.numel()}")
+    if not ((scale > 0) & scale.isfinite()).all():
+        raise ValueError(f"{name}.scale must be positive and finite, got {cfg.scale}")
+    return scale.expand(size).contiguous()
+
+
+def _find_reference(cfg: JointPositionCfg, env: Env) -> Any:
+    """Return the command of ``cfg.around``, which has joint positions."""
+    reference = env.commands.terms.get(cfg.around)
+    # Any command of a user with this attribute will do.
+    if not hasattr(reference, "target_joint_pos"):
+        raise ValueError(
+            f"{type(cfg).__name__}.around must name a motion command or gait clock, "
+            f"got {cfg.around!r}; commands: {', '.join(env.commands.terms)}"
+        )
+    return reference
+
+
+def _match_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the indices of the names that match a pattern, in the order of the names."""
+    matched = set()
     for pattern in patterns:
-        if not any(re.fullmatch(pattern, name) for name in names):
+        matches = [index for index, name in enumerate(names) if re.fullmatch(pattern, name)]
+        if not matches:
             raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")
-    return tuple(
-        i
-        for i, name in enumerate(names)
-        if any(re.fullmatch(pattern, name) for pattern in patterns)
-    )
+        matched.update(matches)
+    return tuple(sorted(matched))

@@ -1,4 +1,4 @@
-"""What a term may read: the part of an environment that the managers and terms see."""
+"""What a term may read: the part of an environment that managers and terms see."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,81 +13,117 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def pure(function: Function) -> Function:
-    """Mark a term as pure, so that a step can replay a recording of it: tensor operations on the environment's state
-    alone, without a branch on their values, that change nothing and read nothing else that changes."""
+    """Mark a term as pure, so that a step can replay a recording of it: tensor operations on the
+    environment's state alone, without a branch on their values, that change nothing and read
+    nothing else that changes."""
     function.pure = function  # type: ignore[attr-defined]
     return function
 
 
 def is_pure(function: Callable[..., Any]) -> bool:
-    """Whether ``function`` itself is marked with :func:`pure`; a wrapper that copies its attributes is not."""
+    """Whether ``function`` itself is marked with :func:`pure`; a wrapper that copies its attributes
+    is not."""
     return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
 class Actions(Protocol):
-    """The last actions of every environment, as its action manager has them."""
+    """The last actions of every environment, as its action manager keeps them.
+
+    All are clipped, and 0 where the episode had no action yet.
+    """
 
     current: torch.Tensor
+    """Action of this control step. Shape: (num_envs, num_actions)."""
     previous: torch.Tensor
+    """Action of one control step before. Shape: (num_envs, num_actions)."""
     before_previous: torch.Tensor
-    """The actions of this control step, and of one and two steps before, clipped; 0 where the episode had none. Shape:
-    (num_envs, num_actions)."""
+    """Action of two control steps before. Shape: (num_envs, num_actions)."""
 
 
 class Commands(Protocol):
-    """The commands of every environment, as its command manager has them."""
+    """The commands of every environment, as its command manager keeps them."""
 
     terms: dict[str, Any]
     """Name of each command → its :class:`~legged_envs.mdp.commands.CommandTerm`."""
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        """The present command called ``name``, KeyError if there is none. Shape: (num_envs, size)."""
+        """Return the present command called ``name``. Shape: (num_envs, size).
+
+        Raises:
+            KeyError: There is no command with that name.
+        """
 
 
 class Terminations(Protocol):
-    """Which episodes have failed, as the termination manager of an environment has it."""
+    """The failed episodes of an environment, as its termination manager keeps them."""
 
     terminated: torch.Tensor
-    """Whose episode a termination term ended in this step, without the time limit and terms that only cut off. Shape:
-    (num_envs,), bool."""
+    """True for episodes that a termination term ended in this step. Episodes that the time limit,
+    or a term that only truncates, ended are False. Shape: (num_envs,), bool."""
 
 
 class Rewards(Protocol):
-    """The reward terms of an environment whose weight is not 0, as its reward manager has them."""
+    """The reward terms of an environment with a weight other than 0, as its reward manager keeps
+    them."""
 
     names: tuple[str, ...]
+    """Names of the terms."""
     weights: tuple[float, ...]
-    """Names of the terms, and the reward per second that each gives at a value of 1."""
+    """Weight of each term: the reward per second that it gives at a value of 1."""
     episode_sums: torch.Tensor
-    """Σ weight · term · step_dt over the present episode, a column for each of ``names``. Shape: (num_envs, terms)."""
+    """Σ weight · term · step_dt over the present episode, a column for each of ``names``.
+    Shape: (num_envs, terms)."""
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Weigh the term ``name`` anew from the next step on; ValueError if there is none, as with weight 0 so far, or
-        the weight is not finite."""
+        """Change the weight of a term from the next step on.
+
+        Raises:
+            ValueError: There is no term with that name, or its weight was 0 so far, or the new
+                weight is not finite.
+        """
 
 
 class Env(Protocol):
-    """The environment as terms see it, with what they read of the managers; tensors start with ``num_envs``."""
+    """The environment as terms see it, with the managers that they read.
+
+    Shapes of tensors start with ``num_envs``.
+    """
 
     num_envs: int
+    """Number of environments."""
     num_steps: int
-    """Environments, and control steps that they have made."""
+    """Number of control steps that the environments have made."""
     device: torch.device
+    """Device of all tensors."""
     step_dt: float
+    """Duration of a control step, s."""
     max_episode_length_s: float
-    """Control time step and time limit of the task, s."""
+    """Time limit of an episode, s."""
     random: "RandomStreams"
+    """Random streams by name."""
     sim: "Simulation"
+    """The physics."""
     robot: "RobotState"
+    """State of the first robot."""
     robots: "dict[str, RobotState]"
-    """The first robot, and all by name, that one as ``"robot"``."""
+    """State of each robot by name; the first one is ``"robot"``."""
     actions: Actions
+    """The last actions."""
     commands: Commands
+    """The commands."""
     terminations: Terminations
+    """The failed episodes."""
     rewards: Rewards
+    """The reward terms."""
     changes: Mapping[str, Any]
-    """What was changed in the task since the environment was made, by path."""
+    """Changes made by :meth:`reconfigure` since the environment was made, by path."""
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
-        """Change the task from now on, by paths such as ``"events.push.params.velocity"``; ValueError, and nothing
-        changed, for one that cannot change: see :meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure`."""
+        """Change the task from now on (:meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure`).
+
+        Args:
+            changes: Path, such as ``"events.push.params.velocity"`` → new value.
+
+        Raises:
+            ValueError: A path cannot be changed. Nothing is changed then.
+        """

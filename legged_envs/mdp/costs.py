@@ -1,6 +1,11 @@
-"""Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 where the constraint is satisfied, never negative.
-Each describes one transition; its limit in :class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the
-number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL"."""
+"""Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 where the constraint is satisfied.
+
+Costs are never negative. Each describes one transition. Its limit in
+:class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the number of joints, F that
+of feet, q are joint positions, τ torques, g the unit gravity vector in the base frame, v_f the
+velocity of a foot, and 1[…] is 1 where the condition holds and else 0. "Kim et al. 2024" is
+"Stage-Wise-CMORL".
+"""
 
 import math
 
@@ -12,52 +17,103 @@ from legged_envs.mdp.context import Env
 
 
 def _fraction(violated: Tensor) -> Tensor:
+    """Return the part of the columns that are True. Shape: (num_envs,)."""
     return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
 
 
 def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
-    """(1/J) Σ 1[q outside of ``soft_limit`` of its range, about its middle] (Kim et al. 2024, limit 0.025)."""
+    """Return the part of the joints outside of their range: (1/J) Σ 1[q outside].
+
+    Args:
+        soft_limit: Part of each range, about its middle, that is allowed. Source: Kim et al. 2024,
+            limit 0.025.
+    """
     joint_pos = env.robot.joint_pos
-    return _fraction(joint_pos != joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit)))
+    low, high = env.robot.soft_joint_pos_limits(soft_limit)
+    return _fraction(joint_pos != joint_pos.clamp(low, high))
 
 
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> Tensor:
-    """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, limit 0.025)."""
-    return _fraction(env.robot.joint_vel.abs() > env.robot.joint_vel_limits * soft_limit)
+    """Return the part of the joints that are too fast: (1/J) Σ 1[|q̇| > ``soft_limit`` · q̇_max].
+
+    Args:
+        soft_limit: Part of the speed limit q̇_max that is allowed. Source: Kim et al. 2024, limit
+            0.025.
+    """
+    limit = env.robot.joint_vel_limits * soft_limit
+    return _fraction(env.robot.joint_vel.abs() > limit)
 
 
 def joint_torque(env: Env, soft_limit: float = 0.8) -> Tensor:
-    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, limit 0.025); the engine applies τ_max at most."""
-    return _fraction(env.robot.joint_torque.abs() > env.robot.torque_limits * soft_limit)
+    """Return the part of the joints with too much torque: (1/J) Σ 1[|τ| > ``soft_limit`` · τ_max].
+
+    The engine applies τ_max at most.
+
+    Args:
+        soft_limit: Part of the torque limit τ_max that is allowed. Source: Kim et al. 2024, limit
+            0.025.
+    """
+    limit = env.robot.torque_limits * soft_limit
+    return _fraction(env.robot.joint_torque.abs() > limit)
 
 
 def torque_limits(env: Env, soft_limit: float = 0.8) -> Tensor:
-    """Σ (|τ| − soft_limit · τ_max)⁺, N·m: by how much :func:`joint_torque` is violated."""
+    """Return the torque above the limits, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
+
+    It is the amount by which :func:`joint_torque` is violated.
+
+    Args:
+        soft_limit: Part of the torque limit τ_max that is allowed.
+    """
     return rewards.torque_limits(env, soft_limit)
 
 
 def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
-    """1[any penalised or terminating body has a contact force above ``threshold`` N] (Kim et al. 2024, limit 0.025)."""
-    return (env.robot.contact_force[:, env.robot.undesired_bodies] > threshold).any(1).float()
+    """Return 1 if a penalised or terminating body has a contact force above ``threshold``.
+
+    Args:
+        threshold: Contact force, N. Source: Kim et al. 2024, limit 0.025.
+    """
+    force = env.robot.contact_force[:, env.robot.undesired_bodies]
+    return (force > threshold).any(1).float()
 
 
 def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
-    """1[tilt acos(−g_z) > ``max_tilt`` rad] (Kim et al. 2023, arXiv 2308.12517, "CoM frame", limit 0.025)."""
+    """Return 1 if the base is tilted too far: 1[acos(−g_z) > ``max_tilt``].
+
+    Args:
+        max_tilt: Largest tilt, rad. Source: Kim et al. 2023, arXiv 2308.12517, "CoM frame", limit
+            0.025.
+    """
+    # Cosines are compared: an arc cosine loses accuracy near 0.
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
-    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s ("contact velocity" of Kim et al. 2023 as a hinge).
-    v_f is the velocity of a foot's origin, of a wheel that of the point next to the ground, as in ``feet_slip``."""
-    violation = (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact)
+    """Return the mean excess speed of standing feet, m/s: (1/F) Σ (‖v_f,xy‖ − ``max_speed``)⁺.
+
+    v_f is the velocity of a foot's origin. For a wheel it is that of the point next to the ground,
+    which does not move while the wheel rolls. Source: "contact velocity" of Kim et al. 2023, as a
+    hinge.
+
+    Args:
+        max_speed: Speed that is allowed, m/s.
+    """
+    robot = env.robot
+    violation = (robot.foot_speed - max_speed).clamp_min_(0.0).mul_(robot.foot_contact)
     return violation.sum(1).div_(violation.shape[1])
 
 
 def stumble(env: Env, ratio: float = 4.0) -> Tensor:
-    """1[on any foot the horizontal contact force is above ``ratio`` × the vertical one] (LeggedGym-Ex ``stumble``)."""
+    """Return 1 if a foot hits something from the side.
+
+    That is a foot with a horizontal contact force above ``ratio`` × the vertical one. Source:
+    LeggedGym-Ex ``stumble``.
+
+    Args:
+        ratio: Largest ratio of the horizontal to the vertical force.
+    """
     force = env.robot.contact_force_w[:, env.robot.feet]
-    return (
-        (torch.linalg.vector_norm(force[..., :2], dim=-1) > ratio * force[..., 2].abs())
-        .any(1)
-        .float()
-    )
+    horizontal = torch.linalg.vector_norm(force[..., :2], dim=-1)
+    vertical = force[..., 2].abs()
+    return (horizontal > ratio * vertical).any(1).float()

@@ -1,4 +1,5 @@
-"""Curriculum terms: ``term(env, env_ids, **params)`` → a number to log, called when episodes are over."""
+"""Curriculum terms: ``term(env, env_ids, **params)`` → a number to log, called when episodes
+end."""
 
 import numpy as np
 import torch
@@ -16,16 +17,35 @@ def widen_velocity_command(
     largest: float = 1.0,
     command: str = "velocity",
 ) -> float:
-    """Widen the range of vx by ``step`` m/s at both ends, to ±``largest`` at most, if the mean sum of ``reward`` over
-    the ended episodes is above ``threshold`` of the most that an episode gives (LeggedGym-Ex
-    ``_update_command_curriculum``). Returns its upper end, m/s; ValueError if there is no such reward term."""
+    """Widen the range of vx at both ends if the ended episodes tracked their commands well.
+
+    The mean sum of a reward over these episodes is compared with the largest sum that an episode
+    gives. Source: LeggedGym-Ex ``_update_command_curriculum``.
+
+    Args:
+        env_ids: Environments with an ended episode. Shape: (n,).
+        reward: Name of the reward term.
+        threshold: Part of the largest sum above which the range is widened.
+        step: Change of both ends, m/s.
+        largest: Largest end of the range, m/s.
+        command: Name of the velocity command.
+
+    Returns:
+        Upper end of the range, m/s: a number.
+
+    Raises:
+        ValueError: There is no reward term with that name.
+    """
     names = env.rewards.names
     check_known("widen_velocity_command: there is no reward term", (reward,), names, "terms")
-    column, term = names.index(reward), env.commands.terms[command]
+    column = names.index(reward)
+    term = env.commands.terms[command]
     low, high = term.ranges[0].tolist()
-    most = env.rewards.weights[column] * env.max_episode_length_s
-    if env.rewards.episode_sums[env_ids, column].mean().item() > threshold * most:
-        low, high = max(low - step, -largest), min(high + step, largest)
+    largest_sum = env.rewards.weights[column] * env.max_episode_length_s
+    mean_sum = env.rewards.episode_sums[env_ids, column].mean().item()
+    if mean_sum > threshold * largest_sum:
+        low = max(low - step, -largest)
+        high = min(high + step, largest)
         term.set_range("lin_vel_x", low, high)
     return high
 
@@ -38,49 +58,101 @@ def terrain_levels(
     down: float = 0.5,
     command: str = "velocity",
 ) -> torch.Tensor:
-    """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
-    to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
-    and that was at least half a tile, down who went less than ``down`` of it, so that turning commands do not count
-    against a robot. ``by="distance"``: up who is half a tile away from where it began, down who is not and less than
-    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all; ValueError
-    for another ``by``."""
+    """Move robots with an ended episode to a harder or an easier tile of the same kind.
+
+    A robot that has done the hardest level goes to a random level.
+
+    ``by="path"``: up if the robot went more than ``up`` of the commanded distance along its
+    commands, and that distance is above half a tile; down if it went less than ``down`` of it.
+    Commands to turn then do not count against a robot.
+
+    ``by="distance"``: up if the robot is more than half a tile away from where it began; else down
+    if it is less away than ``down`` of the way that the last command makes in a whole episode.
+    Source: legged_gym.
+
+    Args:
+        env_ids: Environments with an ended episode. Shape: (n,).
+        by: ``"path"`` or ``"distance"``.
+        up: Part of the commanded distance above which a robot moves up.
+        down: Part of the distance below which a robot moves down.
+        command: Name of the velocity command.
+
+    Returns:
+        Mean level of all robots. Shape: ().
+
+    Raises:
+        ValueError: ``by`` is unknown, or the ground is a plane.
+    """
     check_choice("terrain_levels: by", by, ("path", "distance"))
-    ground, term = env.sim.ground, env.commands.terms[command]
-    half = 0.5 * ground.terrain.size if ground is not None else 0.0
+    ground = env.sim.ground
+    term = env.commands.terms[command]
+    half_tile = 0.0 if ground is None else 0.5 * ground.terrain.size
     if by == "path":
-        done, asked = term.progress[env_ids], term.path[env_ids]
-        better, worse = (done > up * asked) & (asked > half), done < down * asked
+        done = term.progress[env_ids]
+        asked = term.path[env_ids]
+        is_better = (done > up * asked) & (asked > half_tile)
+        is_worse = done < down * asked
     else:
         origins = 0.0 if ground is None else ground.origins
-        way = torch.linalg.vector_norm((env.robot.root_pos_w - origins)[env_ids, :2], dim=1)
-        asked = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1) * env.max_episode_length_s
-        better, worse = way > half, way < down * asked
-    return move_levels(env, env_ids, better, worse)
+        from_origin = (env.robot.root_pos_w - origins)[env_ids, :2]
+        done = torch.linalg.vector_norm(from_origin, dim=1)
+        speed = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1)
+        asked = speed * env.max_episode_length_s
+        is_better = done > half_tile
+        is_worse = done < down * asked
+    return move_levels(env, env_ids, is_better, is_worse)
 
 
 def goal_levels(
     env: Env, env_ids: torch.Tensor, near: float = 0.5, far: float = 1.5, command: str = "goal"
 ) -> torch.Tensor:
-    """Move robots whose episodes are over up a level if they were less than ``near`` m from their goal at the end, down
-    if more than ``far``; otherwise as :func:`terrain_levels`."""
-    way = torch.linalg.vector_norm(env.commands[command][env_ids, :2], dim=1)
-    return move_levels(env, env_ids, way < near, way > far)
+    """Move robots with an ended episode up or down a level by their distance from the goal.
+
+    A robot that has done the hardest level goes to a random level.
+
+    Args:
+        env_ids: Environments with an ended episode. Shape: (n,).
+        near: Distance from the goal below which a robot moves up a level, m.
+        far: Distance above which it moves down, m.
+        command: Name of the goal command.
+
+    Returns:
+        Mean level of all robots. Shape: ().
+    """
+    way = env.commands[command][env_ids, :2]
+    distance = torch.linalg.vector_norm(way, dim=1)
+    return move_levels(env, env_ids, distance < near, distance > far)
 
 
 def move_levels(
     env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor
 ) -> torch.Tensor:
-    """Move robots that were ``better`` up a level, ``worse`` ones that were not down; who is above the hardest goes to
-    a random one. Returns the mean level of all; ValueError on a plane, which has no levels."""
+    """Move robots up or down a level of the terrain.
+
+    A robot above the hardest level goes to a random level.
+
+    Args:
+        env_ids: Indices of environments. Shape: (n,).
+        better: True for robots that move up. Shape: (n,), bool.
+        worse: True for robots that move down, unless they are ``better``. Shape: (n,), bool.
+
+    Returns:
+        Mean level of all robots. Shape: ().
+
+    Raises:
+        ValueError: The ground is a plane, which has no levels.
+    """
     ground = env.sim.ground
     if ground is None:
         raise ValueError(
             "levels need a terrain: set scene.terrain, or leave the curriculum term out"
         )
-    last = len(ground.tile_origins)
-    draw = env.random.stream("terrain_levels").uniform(0.0, float(last), 1, env_ids).squeeze(1)
+    num_levels = len(ground.tile_origins)
+    # Drawn for every robot, needed or not, so that the stream does not depend on who succeeds.
+    random = env.random.stream("terrain_levels")
+    draw = random.uniform(0.0, float(num_levels), 1, env_ids).squeeze(1)
     levels = ground.levels[env_ids] + better.long() - (worse & ~better).long()
-    levels = torch.where(levels >= last, draw.long(), levels.clamp(min=0))
+    levels = torch.where(levels >= num_levels, draw.long(), levels.clamp(min=0))
     ground.levels = ground.levels.index_copy(0, env_ids, levels)
     return ground.levels.float().mean()
 
@@ -93,22 +165,43 @@ def schedule(
     values: tuple[float, ...],
     pieces: int = 10,
 ) -> float:
-    """Set ``path`` to what ``values`` are after so many control ``steps`` of the environment, linear in between,
-    constant before and after: ``rewards.<term>.weight``, ``commands.<term>.<range>`` (to ± the value), or any that
-    :meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure` takes, which goes from one value to the next in so many
-    ``pieces``. Returns the value; ValueError for other paths."""
+    """Set a number of the task by the number of control steps that were made.
+
+    It is linear between the given steps, and constant before and after them.
+
+    Args:
+        env_ids: Environments with an ended episode. They have no effect. Shape: (n,).
+        path: ``rewards.<term>.weight``; ``commands.<term>.<range>``, which is set to ± the value;
+            or any path of :meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure`.
+        steps: Numbers of control steps, rising.
+        values: Value at each of ``steps``, in the unit of the number at ``path``.
+        pieces: Number of changes from one value to the next for paths of ``reconfigure``, each of
+            which takes some time.
+
+    Returns:
+        The present value: a number.
+
+    Raises:
+        ValueError: The steps do not rise, there is not one value for each, or the path cannot be
+            changed.
+    """
     if len(steps) != len(values) or list(steps) != sorted(steps) or not steps:
         raise ValueError(f"schedule: steps must rise, with a value each, got {steps} and {values}")
-    now = float(np.interp(env.num_steps, steps, values))
-    kind, name, field = path.split(".") if path.count(".") == 2 else ("", "", "")
-    if kind == "rewards" and field == "weight":
-        env.rewards.set_weight(name, now)
-    elif kind == "commands" and name in env.commands.terms:
-        env.commands.terms[name].set_range(field, -now, now)
-    else:
-        order, pieces = range(len(steps)), whole_number("schedule: pieces", pieces)
-        place = np.floor(np.interp(env.num_steps, steps, order) * pieces) / pieces
-        now = float(np.interp(place, order, values))
-        if now != env.changes.get(path):
-            env.reconfigure({path: now})
-    return now
+    value = float(np.interp(env.num_steps, steps, values))
+    parts = path.split(".")
+    if len(parts) == 3:
+        kind, name, field = parts
+        if kind == "rewards" and field == "weight":
+            env.rewards.set_weight(name, value)
+            return value
+        if kind == "commands" and name in env.commands.terms:
+            env.commands.terms[name].set_range(field, -value, value)
+            return value
+    pieces = whole_number("schedule: pieces", pieces)
+    order = range(len(steps))
+    # The position among the steps, rounded down to a whole piece.
+    position = np.floor(np.interp(env.num_steps, steps, order) * pieces) / pieces
+    value = float(np.interp(position, order, values))
+    if value != env.changes.get(path):
+        env.reconfigure({path: value})
+    return value

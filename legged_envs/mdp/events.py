@@ -1,4 +1,8 @@
-"""Event terms: ``term(env, env_ids, random, **params)`` changes the robots of ``env_ids``."""
+"""Event terms: ``term(env, env_ids, random, **params)`` changes the robots of ``env_ids``.
+
+``env_ids`` (n,) are indices of environments, and ``random`` is the random stream of the event. U(a,
+b) is a uniform draw, U(±a) one between −a and a. q0 is the default pose.
+"""
 
 from math import pi
 
@@ -11,33 +15,56 @@ from legged_envs.mdp.context import Env
 from legged_envs.rng import Stream
 
 Range = tuple[float, float]
+"""Lower and upper bound of a draw."""
 
 
 def randomize_friction(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
-    """Draw the sliding friction of the robot on the ground."""
-    env.sim.set_parameter("friction", random.uniform(*range, 1, env_ids).squeeze(1), env_ids)
+    """Draw the sliding friction of the robot on the ground.
+
+    Args:
+        range: Bounds of the friction coefficient.
+    """
+    low, high = range
+    friction = random.uniform(low, high, 1, env_ids).squeeze(1)
+    env.sim.set_parameter("friction", friction, env_ids)
 
 
 def randomize_base_mass(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
-    """Add a drawn mass to the base, kg."""
+    """Add a drawn mass to the base.
+
+    Args:
+        range: Bounds of the mass, kg.
+    """
+    low, high = range
     masses = env.sim.default_parameter("body_mass")[env_ids]
-    masses[:, :1] += random.uniform(*range, 1, env_ids)
+    masses[:, :1] += random.uniform(low, high, 1, env_ids)
     env.sim.set_parameter("body_mass", masses, env_ids)
 
 
 def randomize_base_com(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
-    """Move the base's centre of mass by a drawn amount along each axis, m."""
+    """Move the base's centre of mass by a drawn amount along each axis.
+
+    Args:
+        range: Bounds of the amount, m.
+    """
+    low, high = range
     centres = env.sim.default_parameter("com")[env_ids]
-    centres[:, 0] += random.uniform(*range, 3, env_ids)
+    centres[:, 0] += random.uniform(low, high, 3, env_ids)
     env.sim.set_parameter("com", centres, env_ids)
 
 
 def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
-    """Multiply the gains by drawn factors, one for kp and one for kd, the same for all joints."""
-    for name, factor in zip(
-        ("kp", "kd"), random.uniform(*range, 2, env_ids).split(1, dim=1), strict=True
-    ):
-        env.sim.set_parameter(name, env.sim.default_parameter(name)[env_ids] * factor, env_ids)
+    """Multiply the gains of all joints by drawn factors, one for kp and one for kd.
+
+    Args:
+        range: Bounds of the factors.
+    """
+    low, high = range
+    kp_factor, kd_factor = random.uniform(low, high, 2, env_ids).split(1, dim=1)
+    kp = env.sim.default_parameter("kp")[env_ids] * kp_factor
+    kd = env.sim.default_parameter("kd")[env_ids] * kd_factor
+    env.sim.set_parameter("kp", kp, env_ids)
+    env.sim.set_parameter("kd", kd, env_ids)
 
 
 def reset_root(
@@ -49,34 +76,45 @@ def reset_root(
     velocity: float = 0.0,
     position: float = 0.0,
 ) -> None:
-    """Place the base upright over its start, the origin of its tile or of the world unless the scene has another, with
-    the start's heading plus one of the range ``yaw`` rad, ``height`` m above the standing height, U(±position) m off in
-    x and y, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
-    bounds = torch.tensor(
-        (yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device
-    )
-    low, high = bounds.unbind(1)
+    """Place the base upright over its start.
+
+    The start is the origin of the robot's tile, or of the world, unless the scene has another.
+
+    Args:
+        yaw: Bounds of the turn from the start's heading, rad.
+        height: Bounds of the height above the standing height, m.
+        velocity: Bound of each component of the linear (m/s) and angular (rad/s) velocity:
+        U(±velocity). position: Bound of the distance from the start along x and y, m: U(±position).
+    """
+    # The order of the eight draws is part of the random stream: yaw, height, velocities.
+    bounds = (yaw, height, *((-velocity, velocity),) * 6)
+    low, high = torch.tensor(bounds, dtype=torch.float32, device=env.device).unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
-    x, y, heading = env.sim.start
-    pos = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0)) + draw.new_tensor((x, y, 0.0))
+    start_x, start_y, start_yaw = env.sim.start
+    above_start = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0))
+    pos = above_start + draw.new_tensor((start_x, start_y, 0.0))
     if position > 0.0:
         pos[:, :2] += random.uniform(-position, position, 2, env_ids)
     if env.sim.ground is not None:
         pos += env.sim.ground.origins[env_ids]
-    env.sim.write_root_state(
-        env_ids, pos, rotation.from_yaw(draw[:, 0] + heading), draw[:, 2:5], draw[:, 5:]
-    )
+    quat = rotation.from_yaw(draw[:, 0] + start_yaw)
+    env.sim.write_root_state(env_ids, pos, quat, draw[:, 2:5], draw[:, 5:])
 
 
 def reset_joints(
     env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0
 ) -> None:
-    """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
-    offset, speed = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids).chunk(2, dim=1)
+    """Place the joints around the default pose, within their limits: q0 + U(±range).
+
+    Args:
+        range: Bound of the distance from the default pose, rad.
+        velocity: Bound of the joint velocities, rad/s: U(±velocity).
+    """
+    draw = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids)
+    offset, speed = draw.chunk(2, dim=1)
     joint_pos = torch.add(env.robot.default_joint_pos, offset, alpha=range)
-    env.sim.write_joint_state(
-        env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity
-    )
+    low, high = env.robot.soft_joint_pos_limits(1.0)
+    env.sim.write_joint_state(env_ids, joint_pos.clamp_(low, high), speed * velocity)
 
 
 def crouch(
@@ -87,23 +125,44 @@ def crouch(
     joint_pos: dict[str, float],
     depth: float,
 ) -> None:
-    """Let a ``fraction`` of the robots, which stand as other events placed them, begin in another pose: joints moved
-    from q0 to ``joint_pos``, name → rad, and the base ``depth`` m lower (LeggedGym-Ex ``sit_init_percent``)."""
-    sim, low = env.sim, env_ids[random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < fraction]
+    """Let some of the robots begin in another pose, such as a crouch.
+
+    They stand as other events placed them. Their joints are moved by the difference of
+    ``joint_pos`` from q0, and the base by ``depth``. Source: LeggedGym-Ex ``sit_init_percent``.
+
+    Args:
+        fraction: Probability that a robot begins in this pose.
+        joint_pos: Name of a joint → its position in this pose, rad.
+        depth: Distance by which the base is lower, m.
+    """
+    sim = env.sim
+    is_chosen = random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < fraction
+    chosen = env_ids[is_chosen]
     down = sim.root_pos_w.new_tensor((0.0, 0.0, depth))
-    velocity = sim.root_lin_vel_w[low], sim.root_ang_vel_b[low]
-    sim.write_root_state(low, sim.root_pos_w[low] - down, sim.root_quat_w[low], *velocity)
-    moved = torch.zeros_like(env.robot.default_joint_pos)
+    sim.write_root_state(
+        chosen,
+        sim.root_pos_w[chosen] - down,
+        sim.root_quat_w[chosen],
+        sim.root_lin_vel_w[chosen],
+        sim.root_ang_vel_b[chosen],
+    )
+    change = torch.zeros_like(env.robot.default_joint_pos)
     for name, angle in joint_pos.items():
         joint = sim.robot.joint_names.index(name)
-        moved[joint] = angle - sim.robot.default_joint_pos[joint]
-    joints = (sim.joint_pos[low] + moved).clamp_(*env.robot.soft_joint_pos_limits(1.0))
-    sim.write_joint_state(low, joints, sim.joint_vel[low])
+        change[joint] = angle - sim.robot.default_joint_pos[joint]
+    low, high = env.robot.soft_joint_pos_limits(1.0)
+    joints = (sim.joint_pos[chosen] + change).clamp_(low, high)
+    sim.write_joint_state(chosen, joints, sim.joint_vel[chosen])
 
 
 def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
-    """Add U(±velocity) m/s to each horizontal component of the base's velocity."""
-    env.robot.push(env_ids, pad(random.uniform(-velocity, velocity, 2, env_ids), (0, 1)))
+    """Add U(±velocity) to each horizontal component of the base's velocity.
+
+    Args:
+        velocity: Bound of the change, m/s.
+    """
+    horizontal = random.uniform(-velocity, velocity, 2, env_ids)
+    env.robot.push(env_ids, pad(horizontal, (0, 1)))
 
 
 def reset_to_reference(
@@ -114,8 +173,17 @@ def reset_to_reference(
     velocity: float = 0.0,
     motion: str = "motion",
 ) -> None:
-    """Place the robots that have a reference where it is (reference state initialisation, Peng et al. 2018), joint
-    positions + U(±joint_pos) rad and the base's velocities + U(±velocity) m/s or rad/s. The other robots stay."""
+    """Place robots that have a reference in its present pose. Other robots stay.
+
+    Source: reference state initialisation, Peng et al. 2018.
+
+    Args:
+        joint_pos: Bound of the distance of each joint from the reference, rad: U(±joint_pos).
+        velocity: Bound of the change of each component of the base's linear (m/s) and angular
+            (rad/s) velocity: U(±velocity).
+        motion: Name of the motion command.
+    """
+    # Drawn for every robot, so that the stream does not depend on who has a reference.
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)
     draw = draw[torch.isin(env_ids, followers)]
@@ -123,6 +191,5 @@ def reset_to_reference(
     ang_vel = torch.add(pose.root_ang_vel_b, draw[:, 3:6], alpha=velocity)
     env.sim.write_root_state(followers, pose.root_pos_w, pose.root_quat_w, lin_vel, ang_vel)
     joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos)
-    env.sim.write_joint_state(
-        followers, joints.clamp_(*env.robot.soft_joint_pos_limits(1.0)), pose.joint_vel
-    )
+    low, high = env.robot.soft_joint_pos_limits(1.0)
+    env.sim.write_joint_state(followers, joints.clamp_(low, high), pose.joint_vel)

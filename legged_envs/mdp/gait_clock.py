@@ -1,4 +1,4 @@
-"""A clock that tells each foot when to stand and when to swing."""
+"""A clock with the times at which each foot should stand and swing."""
 
 import math
 from dataclasses import dataclass
@@ -9,81 +9,118 @@ from legged_envs.checks import check_number
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
+from legged_envs.robots import RobotCfg
+
+STATIONARY_ANGLE = 0.1
+"""Turn of a joint in mid-swing below which the gait does not move it, rad."""
 
 
 @dataclass
 class GaitClockCfg(Configuration):
-    """When each foot stands and swings, at a fixed pace; LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
+    """The times of a stride, at a fixed pace. LeggedGym-Ex's ``g1`` has period 0.8 s and stance
+    0.55."""
 
     period: float = 0.8
     """Duration of a stride, in which every foot stands once and swings once, s."""
     stance: float = 0.55
+    """Part of the stride for which a foot stands, in (0, 1)."""
     offsets: tuple[float, ...] = (0.0, 0.5)
-    """Part of the stride for which a foot stands, and how far ahead of the first each foot is, in strides."""
+    """Time by which each foot is ahead of the clock, as a part of the stride."""
     swing: float = 0.0
-    """How high a foot is in mid-swing with action 0, m, lifted by the joints that the model has for that; see
-    ``JointPositionCfg.around``."""
+    """Height of a foot in mid-swing with action 0, m. The joints that the model has for it lift the
+    foot; see ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> "GaitClock":
-        """Make the clocks of an environment; ValueError, naming the field, if a number is out of its range or
-        ``offsets`` has not one entry for each foot."""
+        """Make the clocks of an environment.
+
+        Raises:
+            ValueError: A number is out of its range, or ``offsets`` does not have one entry for
+                each foot. The message names the field.
+        """
         return GaitClock(self, env)
+
+    def check(self, robot: RobotCfg) -> None:
+        """Check all fields against a robot.
+
+        Raises:
+            ValueError: A field is wrong. The message names it.
+        """
+        check_number("GaitClockCfg.period", self.period, above=0.0)
+        check_number("GaitClockCfg.stance", self.stance, above=0.0, below=1.0)
+        check_number("GaitClockCfg.swing", self.swing, least=0.0)
+        if len(self.offsets) != len(robot.foot_names):
+            raise ValueError(
+                f"GaitClockCfg.offsets needs one entry for each foot of {robot.name}: "
+                f"{', '.join(robot.foot_names)}, got {self.offsets}"
+            )
 
 
 class GaitClock(CommandTerm):
-    """Clocks that run all the time, from a random time of the stride on; ValueError if ``cfg`` does not fit."""
+    """Clocks that run all the time, from a random time of the stride on.
+
+    Args:
+        cfg: Times of the stride.
+        env: The environment.
+
+    Raises:
+        ValueError: A field of ``cfg`` is wrong. The message names it.
+    """
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 
     def __init__(self, cfg: GaitClockCfg, env: Env):
-        robot = env.sim.robot
-        check_number("GaitClockCfg.period", cfg.period, above=0.0)
-        check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
-        check_number("GaitClockCfg.swing", cfg.swing, least=0.0)
-        if len(cfg.offsets) != len(robot.foot_names):
-            feet = f"{robot.name}: {', '.join(robot.foot_names)}"
-            raise ValueError(f"GaitClockCfg.offsets needs one entry for each foot of {feet}")
-        self.cfg, self._default = cfg, env.robot.default_joint_pos
-        self._random, self._step = env.random.stream("command/gait"), env.step_dt / cfg.period
+        cfg.check(env.sim.robot)
+        self.cfg = cfg
+        """Times of the stride."""
+        self._default = env.robot.default_joint_pos
+        self._random = env.random.stream("command/gait")
+        self._step = env.step_dt / cfg.period
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
+
         self.swing = env.sim.lifted(cfg.swing)
-        """How far each foot's joints are turned in mid-swing, rad. Shape: (num_feet, num_joints)."""
-        self.held = self.swing.abs().amax(0) < 0.1
-        """Joints that it leaves where they are. Shape: (num_joints,)."""
+        """Turn of the joints that lift each foot, in mid-swing, rad. Shape: (num_feet,
+        num_joints)."""
+        self.is_stationary = self.swing.abs().amax(0) < STATIONARY_ANGLE
+        """True for joints that the gait does not move. Shape: (num_joints,), bool."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
-        self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
+        """1, because a clock always has joint positions. Shape: (num_envs,), float32."""
+        self.moving = torch.ones_like(self.available)
+        self.still = torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
 
     def _set(self, phase: torch.Tensor) -> None:
+        """Set the time of the stride, in strides, and what follows from it."""
         self._phase = phase
         angle = phase * (2.0 * math.pi)
+
         self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
         """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
-        phases = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
-        self.stance = phases < self.cfg.stance
-        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
-        lift = (
-            (phases - self.cfg.stance)
-            .clamp_min_(0.0)
-            .mul_(math.pi / (1.0 - self.cfg.stance))
-            .sin_()
-            .square_()
-        )
-        self.target_joint_pos = self._default.expand(len(phase), -1)
-        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
+        foot_phase = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
+
+        self.stance = foot_phase < self.cfg.stance
+        """True for feet that should stand. Shape: (num_envs, num_feet), bool."""
+        # sin² of the time of the swing: the foot leaves the ground, and lands, at rest.
+        swing_time = (foot_phase - self.cfg.stance).clamp_min_(0.0)
+        lift = swing_time.mul_(math.pi / (1.0 - self.cfg.stance)).sin_().square_()
+        target = self._default.expand(len(phase), -1)
         for foot, swing in enumerate(self.swing):
-            self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
+            target = target + lift[:, foot, None] * swing
+
+        self.target_joint_pos = target
+        """The default pose, with the swinging feet lifted, rad. Shape: (num_envs, num_joints)."""
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        self._set(
-            self._phase.index_copy(
-                0, env_ids, self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
-            )
-        )
+        """Draw a time of the stride for ``env_ids`` (n,)."""
+        phase = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
+        self._set(self._phase.index_copy(0, env_ids, phase))
 
     def hold(self, command: torch.Tensor) -> None:
-        """Set every clock to a time of the stride, in strides, from which it runs on. Shape: () or (num_envs,)."""
+        """Set every clock to a time of the stride, in strides, from which it runs.
+
+        Shape: () or (num_envs,).
+        """
         self._set(command.to(self._phase).expand_as(self._phase).remainder(1.0))
 
     def advance(self) -> None:
+        """Let one control step pass."""
         self._set((self._phase + self._step).remainder_(1.0))

@@ -1,4 +1,4 @@
-"""Commands to be somewhere in time."""
+"""Commands to be at a place at a time."""
 
 import math
 from dataclasses import dataclass
@@ -11,69 +11,117 @@ from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 
+ARRIVED_DISTANCE = 0.25
+"""Horizontal distance from the goal up to which a robot should stand still, m."""
+
 
 @dataclass
 class GoalCommandCfg(Configuration):
     """A pose to reach by the end of the episode (Rudin et al. 2022, LeggedGym-Ex ``go2_nav``)."""
 
     pos_x: tuple[float, float] = (-3.0, 3.0)
+    """Range of the goal's x from the start of the environment, m, in the world frame."""
     pos_y: tuple[float, float] = (-3.0, 3.0)
+    """Range of the goal's y from the start of the environment, m, in the world frame."""
     heading: tuple[float, float] = (-math.pi, math.pi)
-    """Where the goal is from the start of the environment, m, and its heading, rad, both in the world frame."""
+    """Range of the goal's heading, rad, in the world frame."""
     height: float | None = None
-    """Of the base above the ground there, m; None is that in which the robot stands."""
+    """Height of the base above the ground at the goal, m. None: the height in which the robot
+    stands."""
 
     def build(self, env: Env) -> "GoalCommand":
-        """Make the goals of an environment; ValueError, naming the field, if a range is not (low, high)."""
+        """Make the goals of an environment.
+
+        Raises:
+            ValueError: A range is not (low, high). The message names the field.
+        """
         return GoalCommand(self, env)
+
+    def check(self) -> None:
+        """Check all ranges.
+
+        Raises:
+            ValueError: A range is not (low, high). The message names the field.
+        """
+        check_range("GoalCommandCfg.pos_x", self.pos_x)
+        check_range("GoalCommandCfg.pos_y", self.pos_y)
+        check_range("GoalCommandCfg.heading", self.heading)
 
 
 class GoalCommand(CommandTerm):
-    """``value``: the way to the goal in the frame of the base's heading, x, y and z, m, how far the heading is to turn,
-    rad, and the time left, s. Shape: (num_envs, 5). ValueError for a range that is none."""
+    """The goals of every environment.
+
+    Args:
+        cfg: Ranges of the goals.
+        env: The environment.
+
+    Raises:
+        ValueError: A range of ``cfg`` is not (low, high). The message names it.
+    """
 
     STATE = ("value", "moving", "still", "goal_w", "heading", "elapsed")
 
     def __init__(self, cfg: GoalCommandCfg, env: Env):
-        bounds = [cfg.pos_x, cfg.pos_y, cfg.heading]
-        for name, bound in zip(("pos_x", "pos_y", "heading"), bounds, strict=True):
-            check_range(f"GoalCommandCfg.{name}", bound)
-        self.cfg, self._env, self._random = cfg, env, env.random.stream("command/goal")
-        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(
-            1
-        )
+        cfg.check()
+        self.cfg = cfg
+        """Ranges of the goals."""
+        self._env = env
+        self._random = env.random.stream("command/goal")
+        bounds = (cfg.pos_x, cfg.pos_y, cfg.heading)
+        ranges = torch.tensor(bounds, device=env.device, dtype=torch.float32)
+        self._low, self._high = ranges.unbind(1)
+
         self.goal_w = torch.zeros(env.num_envs, 3, device=env.device)
-        """Where the base is to be, m in the world frame. Shape: (num_envs, 3)."""
-        self.heading, self.elapsed = self.goal_w[:, 0].clone(), self.goal_w[:, 0].clone()
+        """Position of the base at the goal, m, in the world frame. Shape: (num_envs, 3)."""
+        self.heading = torch.zeros_like(self.goal_w[:, 0])
+        """Heading at the goal, rad, in the world frame. Shape: (num_envs,)."""
+        self.elapsed = torch.zeros_like(self.heading)
+        """Time since the start of the episode, s. Shape: (num_envs,)."""
         self._update()
 
     def reset(self, env_ids: Tensor) -> None:
-        x, y, heading = self._random.uniform(self._low, self._high, 3, env_ids).unbind(1)
+        """Draw new goals for ``env_ids`` (n,)."""
         sim = self._env.sim
-        z = torch.full_like(
-            x, sim.robot.base_height if self.cfg.height is None else self.cfg.height
-        )
+        draw = self._random.uniform(self._low, self._high, 3, env_ids)
+        x, y, heading = draw.unbind(1)
+        height = sim.robot.base_height if self.cfg.height is None else self.cfg.height
+        z = torch.full_like(x, height)
         if sim.ground is not None:
             origins = sim.ground.origins[env_ids]
-            x, y = x + origins[:, 0], y + origins[:, 1]
+            x = x + origins[:, 0]
+            y = y + origins[:, 1]
             z = z + sim.ground.height(x, y)
-        self.goal_w = self.goal_w.index_copy(0, env_ids, torch.stack((x, y, z), dim=1))
+        goal_w = torch.stack((x, y, z), dim=1)
+        # Tensors that terms read are replaced, not written: readers may hold those of the last
+        # step.
+        self.goal_w = self.goal_w.index_copy(0, env_ids, goal_w)
         self.heading = self.heading.index_copy(0, env_ids, heading)
         self.elapsed = self.elapsed.index_fill(0, env_ids, 0.0)
 
-    def placed(self, env_ids: Tensor) -> None:
+    def on_placed(self, env_ids: Tensor) -> None:
+        """Measure the way from the first pose."""
         self._update()
 
     def advance(self) -> None:
+        """Let one control step pass."""
         self.elapsed = self.elapsed + self._env.step_dt
         self._update()
 
     def _update(self) -> None:
-        robot, yaw = self._env.robot, self._env.robot.heading()
+        robot = self._env.robot
+        yaw = robot.heading()
         x, y, z = (self.goal_w - robot.root_pos_w).unbind(1)
-        cos, sin = yaw.cos(), yaw.sin()
+        cos = yaw.cos()
+        sin = yaw.sin()
+        ahead = cos * x + sin * y
+        left = cos * y - sin * x
+        # Wrapped to [−π, π): the shorter turn.
         turn = torch.remainder(self.heading - yaw + math.pi, 2.0 * math.pi) - math.pi
-        left = self._env.max_episode_length_s - self.elapsed
-        self.value = torch.stack((cos * x + sin * y, cos * y - sin * x, z, turn, left), dim=1)
-        self.moving = (torch.linalg.vector_norm(self.value[:, :2], dim=1) > 0.25).float()
+        time_left = self._env.max_episode_length_s - self.elapsed
+
+        self.value = torch.stack((ahead, left, z, turn, time_left), dim=1)
+        """Way to the goal in the frame of the base's heading, x, y and z, m; turn to the goal's
+        heading, rad; time left, s. Shape: (num_envs, 5)."""
+        distance = torch.linalg.vector_norm(self.value[:, :2], dim=1)
+        self.moving = (distance > ARRIVED_DISTANCE).float()
         self.still = 1.0 - self.moving

@@ -1,8 +1,7 @@
-"""What a robot sees of the ground: points around it, and distances along rays."""
+"""What a robot perceives of the ground: heights at points around it, and distances along rays."""
 
 import math
-from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,93 +11,198 @@ from legged_envs import rotation
 from legged_envs.checks import check_choice, whole_number
 from legged_envs.mdp.context import Env
 
-SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
-"""Points of a height scan: 1.7 × 1.1 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
+if TYPE_CHECKING:
+    from legged_envs.sim import RobotState
+
+Direction = tuple[float, float, float]
+"""A direction in the base frame, of any length."""
+SCAN_X = tuple(i / 10.0 for i in range(-8, 9))
+"""x of the points of a height scan, m: 1.7 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
+SCAN_Y = tuple(i / 10.0 for i in range(-5, 6))
+"""y of the points of a height scan, m: 1.1 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
+LOOKUPS = ("lowest", "bilinear", "height")
+"""Names of the methods of :class:`~legged_envs.sim.ground.Ground` that give heights."""
 
 
-def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
-    """x and y of the points (x, y) of a grid, those of one x together. Shape: (2, len(x) · len(y))."""
-    return env.robot.table(
-        (grid, x, y), lambda: torch.tensor([*zip(*product(x, y), strict=True)], device=env.device)
-    )
+def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Tensor:
+    """Return x and y of the points (x, y) of a grid, m; points with the same x are neighbours.
+
+    Shape: (2, len(x) · len(y)).
+    """
+    return env.robot.table(("scan_grid", x, y), lambda: _make_grid(x, y, env.device))
 
 
-def around(
+def _make_grid(x: tuple[float, ...], y: tuple[float, ...], device: torch.device) -> Tensor:
+    ahead = [each for each in x for _ in y]
+    left = list(y) * len(x)
+    return torch.tensor([ahead, left], device=device)
+
+
+def points_around(
     env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]
 ) -> tuple[Tensor, Tensor]:
-    """World x and y of the points (x, y) about each of ``centres`` (n, m, 2). Shapes: (n, m, len(x) · len(y))."""
-    return turned(env.robot.heading()[:, None, None], centres, *grid(env, x, y))
+    """Return world x and y of a grid around each of some places, turned with the robot's heading.
+
+    Args:
+        centres: World x and y of the places, m. Shape: (n, m, 2).
+        x: x of the points, m.
+        y: y of the points, m.
+
+    Returns:
+        World x and y, m. Shapes: (n, m, len(x) · len(y)).
+    """
+    ahead, left = grid(env, x, y)
+    yaw = env.robot.heading()[:, None, None]
+    return turn_points(yaw, centres, ahead, left)
 
 
-def turned(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-    """World x and y of points ``ahead`` and to the ``left`` of ``centres``, (…, 2 or 3), that look along ``yaw``."""
-    cos, sin = yaw.cos(), yaw.sin()
-    return centres[..., :1] + cos * ahead - sin * left, centres[..., 1:2] + sin * ahead + cos * left
+def turn_points(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+    """Return world x and y of points relative to places with a heading.
+
+    Args:
+        yaw: Heading of each place, rad. Shape: (…, 1).
+        centres: World position of each place, m. Shape: (…, 2 or 3).
+        ahead: Distance of each point ahead of its place, m. Shape: (…, k).
+        left: Distance of each point to the left of its place, m. Shape: (…, k).
+
+    Returns:
+        World x and y, m. Shapes: (…, k).
+    """
+    cos = yaw.cos()
+    sin = yaw.sin()
+    x = centres[..., :1] + cos * ahead - sin * left
+    y = centres[..., 1:2] + sin * ahead + cos * left
+    return x, y
 
 
-def looked_up(
-    robot: Any, lookup: str, ahead: Tensor, left: Tensor
+def lookup_heights(
+    robot: "RobotState", lookup: str, ahead: Tensor, left: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """World x, y and height of the ground at k points around each base. Shapes: (k,) or (n, k) → (n, k)."""
-    x, y = turned(robot.heading()[:, None], robot.root_pos_w, ahead, left)
+    """Return the ground's height at points around each base, turned with its heading.
+
+    Args:
+        robot: The robots.
+        lookup: One of ``LOOKUPS``.
+        ahead: Distance of each point ahead of the base, m. Shape: (k,) or (n, k).
+        left: Distance of each point to the left of the base, m. Shape: (k,) or (n, k).
+
+    Returns:
+        World x, y and height of each point, m. Shapes: (n, k).
+    """
+    yaw = robot.heading()[:, None]
+    x, y = turn_points(yaw, robot.root_pos_w, ahead, left)
     ground = robot.sim.ground
-    return x, y, torch.zeros_like(x) if ground is None else getattr(ground, lookup)(x, y)
+    if ground is None:
+        return x, y, torch.zeros_like(x)
+    return x, y, getattr(ground, lookup)(x, y)
 
 
 def scan_points(
     env: Env, x: tuple[float, ...] = SCAN_X, y: tuple[float, ...] = SCAN_Y, lookup: str = "lowest"
 ) -> Tensor:
-    """Where the points of :func:`height_scan` are, m in the world. Shape: (num_envs, len(x) · len(y), 3)."""
-    return torch.stack(scanned(env, x, y, lookup), dim=-1)
+    """Return the points of :func:`~legged_envs.mdp.observations.height_scan` in the world.
+
+    Args:
+        x: x of the points ahead of the base, m.
+        y: y of the points to the left of the base, m.
+        lookup: One of ``LOOKUPS``.
+
+    Returns:
+        Positions, m. Shape: (num_envs, len(x) · len(y), 3).
+    """
+    return torch.stack(scan_heights(env, x, y, lookup), dim=-1)
 
 
-def scanned(
+def scan_heights(
     env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """World x, y and height of the points of a scan, (num_envs, k) each; ValueError for another ``lookup``."""
-    check_choice("height_scan: lookup", lookup, ("lowest", "bilinear", "height"))
-    return looked_up(env.robot, lookup, *grid(env, x, y))
+    """Return world x, y and height of the points of a scan, m. Shapes: (num_envs, len(x) · len(y)).
+
+    Raises:
+        ValueError: ``lookup`` is not one of ``LOOKUPS``.
+    """
+    check_choice("height_scan: lookup", lookup, LOOKUPS)
+    ahead, left = grid(env, x, y)
+    return lookup_heights(env.robot, lookup, ahead, left)
 
 
 def ray_distances(
     env: Env,
-    directions: tuple[tuple[float, float, float], ...],
+    directions: tuple[Direction, ...],
     position: tuple[float, float, float] = (0.3, 0.0, 0.1),
     farthest: float = 5.0,
 ) -> Tensor:
-    """How far the ground or an object is from ``position`` in the base frame along each of ``directions`` there, at
-    most ``farthest``, m. :func:`lidar` and :func:`depth_camera` give directions. Not recorded: rays cost what
-    docs/physics.md says. Shape: (num_envs, len(directions))."""
+    """Return the distance of the ground, or of an object, along rays, m.
 
-    def unit() -> Tensor:
-        return normalize(torch.tensor(directions, device=env.device), dim=1)
+    Each ray is a search in the scene: docs/physics.md has the times that they take.
 
+    Args:
+        directions: Directions of the rays in the base frame, such as those of :func:`lidar` or
+            :func:`depth_camera`.
+        position: Start of the rays in the base frame, m.
+        farthest: Distance of rays that hit nothing, and largest distance, m.
+
+    Returns:
+        Distances, m. Shape: (num_envs, len(directions)).
+    """
     turn = env.robot.root_quat_w.unsqueeze(1)
-    place = torch.tensor(position, device=env.device).expand(env.num_envs, 1, 3)
-    start = env.robot.root_pos_w.unsqueeze(1) + rotation.rotate(turn, place)
-    ways = env.robot.table(("directions", directions), unit).expand(env.num_envs, -1, 3)
-    ways = rotation.rotate(turn, ways)
+    in_base = torch.tensor(position, device=env.device).expand(env.num_envs, 1, 3)
+    start = env.robot.root_pos_w.unsqueeze(1) + rotation.rotate(turn, in_base)
+    unit = env.robot.table(
+        ("directions", directions), lambda: _unit_vectors(directions, env.device)
+    )
+    ways = rotation.rotate(turn, unit.expand(env.num_envs, -1, 3))
     return env.sim.cast_rays(start.expand_as(ways), ways, farthest)
 
 
-def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[tuple[float, float, float], ...]:
-    """Directions of ``beams`` all around, from ahead to the left, ``pitch`` rad below the horizontal; ValueError
-    for less than one."""
+def _unit_vectors(directions: tuple[Direction, ...], device: torch.device) -> Tensor:
+    return normalize(torch.tensor(directions, device=device), dim=1)
+
+
+def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[Direction, ...]:
+    """Return the directions of a lidar: all around, from ahead to the left.
+
+    Args:
+        beams: Number of beams, at least 1.
+        pitch: Angle of the beams below the horizontal, rad.
+
+    Raises:
+        ValueError: ``beams`` is below 1.
+    """
     whole_number("lidar: beams", beams)
-    angles = [2.0 * math.pi * i / beams for i in range(beams)]
-    level, down = math.cos(pitch), -math.sin(pitch)
-    return tuple((level * math.cos(angle), level * math.sin(angle), down) for angle in angles)
+    level = math.cos(pitch)
+    down = -math.sin(pitch)
+    directions = []
+    for i in range(beams):
+        angle = 2.0 * math.pi * i / beams
+        directions.append((level * math.cos(angle), level * math.sin(angle), down))
+    return tuple(directions)
 
 
 def depth_camera(
     width: int = 16, height: int = 12, view: float = 1.5, pitch: float = 0.5
-) -> tuple[tuple[float, float, float], ...]:
-    """Directions of the pixels of a camera, rows from top left to bottom right, whose horizontal angle of view is
-    ``view`` rad and which looks ``pitch`` rad below ahead; ValueError for less than one."""
+) -> tuple[Direction, ...]:
+    """Return the directions of the pixels of a camera, row by row from the top left.
+
+    Args:
+        width: Number of pixels in a row, at least 1.
+        height: Number of rows, at least 1.
+        view: Horizontal angle of view, rad.
+        pitch: Angle of the camera below the horizontal, rad.
+
+    Raises:
+        ValueError: ``width`` or ``height`` is below 1.
+    """
     whole_number("depth_camera: width", width)
     whole_number("depth_camera: height", height)
+    # Side of a pixel in the picture plane, at a distance of 1.
     size = 2.0 * math.tan(0.5 * view) / width
-    cos, sin = math.cos(pitch), math.sin(pitch)
-    across = [size * ((width - 1) / 2.0 - i) for i in range(width)]
-    up = [size * ((height - 1) / 2.0 - i) for i in range(height)]
-    return tuple((cos + sin * rise, left, cos * rise - sin) for rise in up for left in across)
+    cos = math.cos(pitch)
+    sin = math.sin(pitch)
+    directions = []
+    for row in range(height):
+        up = size * ((height - 1) / 2.0 - row)
+        for column in range(width):
+            left = size * ((width - 1) / 2.0 - column)
+            directions.append((cos + sin * up, left, cos * up - sin))
+    return tuple(directions)

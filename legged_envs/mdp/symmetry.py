@@ -1,55 +1,116 @@
-"""The left-right mirrored world: how observations and actions change when a robot is reflected in its x-z plane."""
+"""The mirrored world: observations and actions of a robot that is reflected in its x-z plane."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
+from legged_envs.mdp.scan import SCAN_Y
 from legged_envs.robots import RobotCfg
 
-Kind = Callable[[RobotCfg, int], Iterable[tuple[int, float]]]
-"""Gives for each entry of a term of a robot and size the entry that takes its place, and with which sign."""
+Entries = list[tuple[int, float]]
+"""For each entry of a term, the index of the entry that takes its place and the sign of that."""
+Kind = Callable[[RobotCfg, int], Entries]
+"""A way to mirror: a function of a robot and the size of a term."""
 
 
-def _signs(*signs: float) -> Kind:
-    return lambda robot, size: enumerate(signs)
+def _with_signs(*signs: float) -> Entries:
+    return list(enumerate(signs))
 
 
-def _grid(columns: int) -> Kind:
-    return lambda robot, size: (
-        (i - i % columns + columns - 1 - i % columns, 1.0) for i in range(size)
-    )
+def _mirror_scalar(robot: RobotCfg, size: int) -> Entries:
+    """Leave every entry unchanged."""
+    return [(index, 1.0) for index in range(size)]
+
+
+def _mirror_vector(robot: RobotCfg, size: int) -> Entries:
+    """Mirror (x, y, z) to (x, −y, z)."""
+    return _with_signs(1.0, -1.0, 1.0)
+
+
+def _mirror_pseudovector(robot: RobotCfg, size: int) -> Entries:
+    """Mirror an angular velocity (x, y, z) to (−x, y, −z)."""
+    return _with_signs(-1.0, 1.0, -1.0)
+
+
+def _mirror_velocity_command(robot: RobotCfg, size: int) -> Entries:
+    """Mirror (vx, vy, ωz) to (vx, −vy, −ωz)."""
+    return _with_signs(1.0, -1.0, -1.0)
+
+
+def _mirror_goal(robot: RobotCfg, size: int) -> Entries:
+    """Mirror the way (x, y, z) to a goal, the turn to its heading and the time left."""
+    return _with_signs(1.0, -1.0, 1.0, -1.0, 1.0)
+
+
+def _mirror_clock(robot: RobotCfg, size: int) -> Entries:
+    """Shift (sin, cos) of a gait clock by half a stride: left and right feet change places."""
+    return _with_signs(-1.0, -1.0)
+
+
+def _mirror_joints(robot: RobotCfg, size: int) -> Entries:
+    """Swap the joints of the left for those of the right, with the signs of the robot."""
+    return [(robot.joint_names.index(name), sign) for name, sign in robot.mirror]
+
+
+def _mirror_feet(robot: RobotCfg, size: int) -> Entries:
+    """Swap the feet of the left for those of the right."""
+    return [(foot, 1.0) for foot in robot.foot_mirror]
+
+
+def _mirror_scan(robot: RobotCfg, size: int) -> Entries:
+    """Reverse the points of one x in the default height scan."""
+    width = len(SCAN_Y)
+    entries = []
+    for index in range(size):
+        column = index % width
+        first = index - column
+        entries.append((first + width - 1 - column, 1.0))
+    return entries
 
 
 KINDS: dict[str, Kind] = {
-    "scalar": lambda robot, size: ((i, 1.0) for i in range(size)),
-    "vector": _signs(1.0, -1.0, 1.0),
-    "pseudovector": _signs(-1.0, 1.0, -1.0),
-    "velocity_command": _signs(1.0, -1.0, -1.0),
-    "goal": _signs(1.0, -1.0, 1.0, -1.0, 1.0),
-    "clock": _signs(-1.0, -1.0),
-    "joint": lambda robot, size: (
-        (robot.joint_names.index(name), sign) for name, sign in robot.mirror
-    ),
-    "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
-    "scan": _grid(11),
+    "scalar": _mirror_scalar,
+    "vector": _mirror_vector,
+    "pseudovector": _mirror_pseudovector,
+    "velocity_command": _mirror_velocity_command,
+    "goal": _mirror_goal,
+    "clock": _mirror_clock,
+    "joint": _mirror_joints,
+    "foot": _mirror_feet,
+    "scan": _mirror_scan,
 }
-"""How a term mirrors, if not as "action": unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz);
-as the way (x, −y, z) to a goal, the turn to its heading and the time left; as (sin, cos) of a clock half a stride
-later; joints or feet swapped left for right, joints with their signs; the 11 points of each row of the default scan in
-reverse."""
+"""Name of a kind of term → its way to mirror. The kind "action" is not here: it depends on the
+driven joints."""
 
 
-def _actions(robot: RobotCfg, driven: Sequence[int]) -> Iterable[tuple[int, float]]:
-    joints = list(KINDS["joint"](robot, robot.num_joints))
-    partners = [joints[joint] for joint in driven]
-    if alone := [robot.joint_names[joint] for joint, _ in partners if joint not in driven]:
-        raise ValueError(f"actions do not mirror: {alone[0]!r} has none, and its partner has one")
-    return [(driven.index(joint), sign) for joint, sign in partners]
+def _mirror_actions(robot: RobotCfg, driven: Sequence[int]) -> Entries:
+    """Swap the actions of ``driven`` joints as the joints are swapped."""
+    joints = _mirror_joints(robot, robot.num_joints)
+    entries = []
+    for joint in driven:
+        partner, sign = joints[joint]
+        if partner not in driven:
+            raise ValueError(
+                f"actions do not mirror: {robot.joint_names[partner]!r} has no action, "
+                "and its partner has one"
+            )
+        entries.append((driven.index(partner), sign))
+    return entries
 
 
 class Mirror:
-    """Mirrors vectors of ``terms`` (name, kind of ``KINDS`` or "action", size); ValueError if one has no such kind or
-    size. An action's entries are for the joints ``driven``, by default all in their order."""
+    """Mirrors vectors that are made of terms.
+
+    Args:
+        robot: The robot.
+        terms: (name, kind, size) of each term, in the order of the vector. The kind is one of
+            ``KINDS`` or "action".
+        driven: Indices of the joints of the entries of an action. None: all joints in their order.
+
+    Raises:
+        ValueError: A kind is unknown, a term has another size than its kind, or a driven joint has
+            a partner that is not driven.
+    """
 
     def __init__(
         self,
@@ -59,25 +120,37 @@ class Mirror:
     ):
         index: list[int] = []
         signs: list[float] = []
-        all_joints = range(robot.num_joints)
-        kinds = {
-            **KINDS,
-            "action": lambda robot, size: _actions(robot, all_joints if driven is None else driven),
-        }
+        if driven is None:
+            driven = range(robot.num_joints)
         for name, kind, size in terms:
-            if kind not in kinds:
-                raise ValueError(
-                    f"term {name!r}: mirror must be one of {', '.join(map(repr, kinds))}, got {kind!r}"
-                )
-            entries = list(kinds[kind](robot, size))
-            if len(entries) != size:
-                raise ValueError(
-                    f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}"
-                )
-            index += [len(signs) + i for i, _ in entries]
-            signs += [sign for _, sign in entries]
+            entries = _mirror_term(robot, name, kind, size, driven)
+            first = len(signs)
+            for source, sign in entries:
+                index.append(first + source)
+                signs.append(sign)
         self.index = torch.tensor(index)
+        """Index of the entry that takes the place of each entry. Shape: (size,), int64."""
         self.sign = torch.tensor(signs, dtype=torch.float32)
+        """Sign of each entry after the exchange. Shape: (size,)."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return x.index_select(-1, self.index.to(x.device)).mul_(self.sign.to(x.device))
+        """Return mirrored vectors. Shapes: (…, size) → (…, size)."""
+        exchanged = x.index_select(-1, self.index.to(x.device))
+        return exchanged.mul_(self.sign.to(x.device))
+
+
+def _mirror_term(
+    robot: RobotCfg, name: str, kind: str | None, size: int, driven: Sequence[int]
+) -> Entries:
+    if kind == "action":
+        entries = _mirror_actions(robot, driven)
+    elif kind in KINDS:
+        entries = KINDS[kind](robot, size)
+    else:
+        known = ", ".join(repr(each) for each in (*KINDS, "action"))
+        raise ValueError(f"term {name!r}: mirror must be one of {known}, got {kind!r}")
+    if len(entries) != size:
+        raise ValueError(
+            f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}"
+        )
+    return entries

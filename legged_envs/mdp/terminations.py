@@ -1,17 +1,31 @@
-"""Termination terms: ``term(env, **params)`` → (num_envs,) bool."""
+"""Termination terms: ``term(env, **params)`` → (num_envs,) bool.
 
+g is the unit gravity vector in the base frame. x̂ is the value of x in the reference.
+"""
+
+import torch
 from torch import Tensor
 
 from legged_envs.mdp.context import Env
 
 
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
-    """A terminating body has a contact force above ``threshold`` N (LeggedGym-Ex: 10 N)."""
-    return (env.robot.contact_force[:, env.robot.termination_bodies] > threshold).any(1)
+    """Return True if a terminating body touches something with a force above ``threshold``.
+
+    Args:
+        threshold: Contact force, N. Source: 10 N in LeggedGym-Ex.
+    """
+    force = env.robot.contact_force[:, env.robot.termination_bodies]
+    return (force > threshold).any(1)
 
 
 def fallen(env: Env, max_projected_gravity: float = -0.1) -> Tensor:
-    """g_z > ``max_projected_gravity``: −0.1 is a tilt of 84° (LeggedGym-Ex ``max_projected_gravity``)."""
+    """Return True if the base is tilted too far: g_z > ``max_projected_gravity``.
+
+    Args:
+        max_projected_gravity: Largest g_z; −1 is upright and −0.1 a tilt of 84°. Source:
+            LeggedGym-Ex ``max_projected_gravity``.
+    """
     return env.robot.projected_gravity[:, 2] > max_projected_gravity
 
 
@@ -22,21 +36,39 @@ def reference_lost(
     key_body: float = 0.25,
     motion: str = "motion",
 ) -> Tensor:
-    """Too far from the reference, where there is one (BeyondMimic: 0.25 m, 0.8, 0.25 m): |z − ẑ| > ``height``,
-    ‖g − ĝ‖ > ``tilt``, or a key body more than ``key_body`` from its target, g and target in the base frames."""
-    reference, robot = env.commands.terms[motion], env.robot
-    lost = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).abs() > height
-    lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
-    distance = (
-        (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
-    )
-    return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
+    """Return True if a robot with a reference is too far from it.
+
+    That is |z − ẑ| > ``height``, or ‖g − ĝ‖ > ``tilt``, or a key body more than ``key_body`` from
+    its target. Source: BeyondMimic with 0.25 m, 0.8 and 0.25 m.
+
+    Args:
+        height: Largest difference of the base's height above the ground, m.
+        tilt: Largest difference of the unit gravity vectors.
+        key_body: Largest distance of a key body from its target in the base frame, m.
+        motion: Name of the motion command.
+    """
+    robot = env.robot
+    reference = env.commands.terms[motion]
+    target_height = reference.window_root_pos_w[:, 0, 2]
+    is_lost = (robot.base_height - target_height).abs() > height
+    gravity_error = robot.projected_gravity - reference.target_gravity
+    is_lost = is_lost | (gravity_error.square().sum(1) > tilt**2)
+    key_error = robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
+    key_is_lost = key_error.square().sum(2) > key_body**2
+    # A robot without a reference cannot lose it.
+    return (is_lost | key_is_lost.any(1)) & (reference.available > 0.0)
 
 
 def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
-    """The base is within ``margin`` m of the end of the terrain, or beyond it: cut off, for nothing failed."""
+    """Return True if the base is near the end of the terrain, or beyond it. A plane has no end.
+
+    It is not a failure: tasks use it to truncate an episode.
+
+    Args:
+        margin: Distance from the end, m.
+    """
     x, y, _ = env.robot.root_pos_w.unbind(1)
     if env.sim.ground is None:
-        return x != x  # a plane has no end
+        return torch.zeros_like(x, dtype=torch.bool)
     half_x, half_y = env.sim.ground.half_extent
     return (x.abs() > half_x - margin) | (y.abs() > half_y - margin)

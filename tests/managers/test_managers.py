@@ -173,7 +173,7 @@ class CountingCommand(CommandTerm):
     def reset(self, env_ids: torch.Tensor) -> None:
         self.value = self.value.index_fill(0, env_ids, 0.0)
 
-    def placed(self, env_ids: torch.Tensor) -> None:
+    def on_placed(self, env_ids: torch.Tensor) -> None:
         assert (self.value[env_ids] == 0.0).all()
 
     def advance(self) -> None:

@@ -673,9 +673,9 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "body": (
         {"commands.motion.key_bodies": ("FL_hand",)},
         ValueError,
-        r"'go2' has no body 'FL_hand'.*FL_foot",
+        r"'go2'.*'FL_hand'.*FL_foot",
     ),
-    "window 2": ({"commands.motion.window": (2, 4)}, ValueError, r"window.*from 1.*\(2, 4\)"),
+    "window 2": ({"commands.motion.window": (2, 4)}, ValueError, r"window.*1.*\(2, 4\)"),
     "window falls": ({"commands.motion.window": (1, 4, 2)}, ValueError, r"window.*\(1, 4, 2\)"),
     "window twice": ({"commands.motion.window": (1, 1, 2)}, ValueError, r"window.*\(1, 1, 2\)"),
     "no window": ({"commands.motion.window": ()}, ValueError, r"window.*\(\)"),
@@ -704,7 +704,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "robot": (
         {"commands.motion.motions": lambda robot: shipped_motions(G1_29)},
         MotionError,
-        r"robot must be 'go2'.*'g1_29'",
+        r"robot.*'go2'.*'g1_29'",
     ),
     "rates": (
         {
@@ -714,7 +714,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
             ]
         },
         MotionError,
-        r"frame_rate must be 50.*resample.*got 30",
+        r"frame_rate.*50.*resample.*30",
     ),
     "no motions": ({"commands.motion.motions": lambda robot: []}, MotionError, r"at least one"),
 }
@@ -741,7 +741,7 @@ def test_an_action_around_a_command_that_is_no_motion_is_refused():
 def test_a_task_without_a_motion_command_says_what_it_has(make):
     env = make(1, make_task_cfg("Legged/Go2-Flat-v0"))
     for name in ("motion", "velocity"):
-        with pytest.raises(ValueError, match=f"no motion command '{name}'.*velocity"):
+        with pytest.raises(ValueError, match=f"'{name}'.*velocity"):
             motion_command(env.commands, name)
 
 

@@ -435,7 +435,7 @@ def test_goals_are_reached_when_one_stands_on_them(make_vec: Any) -> None:
         torch.arange(4), term.goal_w, rotation.from_yaw(term.heading), still, still
     )
     core.robot.reset(torch.arange(4))
-    term.placed(torch.arange(4))
+    term.on_placed(torch.arange(4))
     assert (
         term.value[:, :4].abs().max() < 1e-3
         and term.value[:, 4].eq(8.0).all()

@@ -7,7 +7,7 @@ import torch
 from legged_envs.checks import check_choice, check_known
 from legged_envs.compat.isaac_lab.entities import scene_of
 from legged_envs.configuration import configclass
-from legged_envs.mdp.scan import looked_up
+from legged_envs.mdp.scan import lookup_heights
 from legged_envs.terrains import KindCfg, TerrainCfg
 
 COMMON = {
@@ -176,7 +176,7 @@ class RayCaster:
     pos_w = property(lambda self: self._robot.root_pos_w)
     """Where the base is in the world, m. Shape: (num_envs, 3)."""
     ray_hits_w = property(
-        lambda self: torch.stack(looked_up(self._robot, "height", *self._points), dim=-1)
+        lambda self: torch.stack(lookup_heights(self._robot, "height", *self._points), dim=-1)
     )
     """Where the rays end in the world, m. Shape: (num_envs, rays, 3)."""
     heights = property(lambda self: self.pos_w[:, 2:] - self.ray_hits_w[..., 2])

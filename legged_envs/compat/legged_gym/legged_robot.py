@@ -15,7 +15,7 @@ from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg, check_fields, task
 from legged_envs.compat.legged_gym.task import RobotCore, Simulator
 from legged_envs.mdp import curricula, events, rewards
 from legged_envs.mdp.context import pure
-from legged_envs.mdp.scan import looked_up
+from legged_envs.mdp.scan import lookup_heights
 
 __all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
 ObsBuf = Action = Reward = EnvIds = Tensor
@@ -314,7 +314,7 @@ class LeggedRobot(BaseTask):
 
     def _get_heights(self, env_ids: Tensor | None = None) -> Tensor:
         """Heights of the ground there, m, the lowest of three neighbouring points. Shape: (n, points)."""
-        heights = looked_up(self.robot, "lowest", *self.height_points.unbind(-1)[:2])[2]
+        heights = lookup_heights(self.robot, "lowest", *self.height_points.unbind(-1)[:2])[2]
         return heights if env_ids is None else heights[env_ids]
 
     def _update_command_curriculum(self, env_ids: Tensor) -> None:

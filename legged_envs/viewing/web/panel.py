@@ -11,7 +11,7 @@ import viser
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
-from legged_envs.mdp.commands import RANGES
+from legged_envs.mdp.commands import VELOCITY_RANGES
 from legged_envs.policy.policy import SHIPPED, Policy
 from legged_envs.tasks.kind import kind_of
 from legged_envs.viewing.watch import FRAMES_PER_SECOND, SMOOTHING, Scene
@@ -71,7 +71,7 @@ class Panel:
             COMMANDS if kind_of(cfg).has_velocity_command and session.scene.clip is None else ()
         )
         for label, name, value in zip(
-            self._commands, RANGES, session.scene.command or (), strict=False
+            self._commands, VELOCITY_RANGES, session.scene.command or (), strict=False
         ):
             low, high = getattr(cfg.commands["velocity"], name)
             self._slider(label, min(low, value), max(high, value), 0.05, value)

@@ -1,0 +1,120 @@
+"""Reward terms of reference motions: ``term(env, **params)`` → (num_envs,) float32.
+
+The motions are those of a :class:`~legged_envs.mdp.motion_command.MotionCommand`. All but
+:func:`without_reference` are 0 where there is no reference to imitate. x̂ is the value of x in the
+reference. q are joint positions, g is the unit gravity vector in the base frame, v and ω are the
+base's velocities in its frame.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from legged_envs.mdp.context import Env
+from legged_envs.mdp.kernels import exponential
+
+
+def without_reference(
+    env: Env, term: Callable[..., Tensor], motion: str = "motion", **params: Any
+) -> Tensor:
+    """Return another reward term where there is no reference to imitate, else 0.
+
+    Args:
+        term: The reward term.
+        motion: Name of the motion command.
+        **params: Parameters of ``term``.
+    """
+    is_free = 1.0 - env.commands.terms[motion].available
+    return term(env, **params) * is_free
+
+
+def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+    """Return the reward for the reference's joint positions: exp(−Σ (q − q̂)² / σ).
+
+    Args:
+        sigma: σ, rad². Source: 4 in LeggedGym-Ex ``tracking_ref_dof_pos``.
+        motion: Name of the motion command.
+    """
+    reference = env.commands.terms[motion]
+    error = (env.robot.joint_pos - reference.target_joint_pos).square_().sum(1)
+    return exponential(error, sigma).mul_(reference.available)
+
+
+def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+    """Return the reward for the reference's joint velocities: exp(−Σ |q̇ − q̇̂| / σ).
+
+    Args:
+        sigma: σ, rad/s. Source: 100 in LeggedGym-Ex ``tracking_ref_dof_vel``.
+        motion: Name of the motion command.
+    """
+    reference = env.commands.terms[motion]
+    error = (env.robot.joint_vel - reference.target_joint_vel).abs_().sum(1)
+    return exponential(error, sigma).mul_(reference.available)
+
+
+def reference_root_pose(
+    env: Env, sigma: float, planar: bool = False, motion: str = "motion"
+) -> Tensor:
+    """Return the reward for the reference's base pose: exp(−(‖p − p̂‖² + 0.1 d²) / σ).
+
+    With ``planar``, p is the position in the world and d² = 2 (1 − |⟨quat, quat̂⟩|), as in
+    LeggedGym-Ex ``tracking_ref_root_pose``. Without it, p is the height alone and d² = ‖g − ĝ‖² /
+    4, which is the same for small tilts without a turn.
+
+    Args:
+        sigma: σ, m². Source: 0.2 in LeggedGym-Ex.
+        planar: False for policies that cannot know their place on the ground.
+        motion: Name of the motion command.
+    """
+    robot = env.robot
+    reference = env.commands.terms[motion]
+    if planar:
+        target_pos = reference.window_root_pos_w[:, 0]
+        target_quat = reference.window_root_quat_w[:, 0]
+        distance = (robot.root_pos_w - target_pos).square_().sum(1)
+        # q and −q are the same rotation.
+        turn = 2.0 * (1.0 - (robot.root_quat_w * target_quat).sum(1).abs_())
+    else:
+        target_height = reference.window_root_pos_w[:, 0, 2]
+        distance = (robot.base_height - target_height).square_()
+        turn = 0.25 * (robot.projected_gravity - reference.target_gravity).square_().sum(1)
+    error = torch.add(distance, turn, alpha=0.1)
+    return exponential(error, sigma).mul_(reference.available)
+
+
+def reference_root_vel(
+    env: Env, sigma: float, angular: float = 1.0, motion: str = "motion"
+) -> Tensor:
+    """Return the reward for the reference's base velocity in the base frame.
+
+    It is exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ). Source: LeggedGym-Ex ``tracking_ref_root_vel``.
+
+    Args:
+        sigma: σ, (m/s)². Source: 1 in LeggedGym-Ex.
+        angular: Weight of the angular velocity, m²/rad². LeggedGym-Ex has 1; with it the fast
+            rocking of a gait hides the rest.
+        motion: Name of the motion command.
+    """
+    robot = env.robot
+    reference = env.commands.terms[motion]
+    linear_error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
+    angular_error = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)
+    error = torch.add(linear_error, angular_error, alpha=angular)
+    return exponential(error, sigma).mul_(reference.available)
+
+
+def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+    """Return the reward for the reference's key bodies: exp(−Σ ‖x − x̂‖² / σ).
+
+    x are the positions of the key bodies in the base frame. LeggedGym-Ex compares them in the
+    world.
+
+    Args:
+        sigma: σ, m². Source: 0.1 in LeggedGym-Ex.
+        motion: Name of the motion command.
+    """
+    reference = env.commands.terms[motion]
+    error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
+    return exponential(error.square_().sum((1, 2)), sigma).mul_(reference.available)
