@@ -1,13 +1,14 @@
-"""Minari datasets of what a policy does: recorded from many robots at once, costs included, and read back."""
+"""Minari datasets of what a policy does: recorded from many robots at once, and read back."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
 import torch
+from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs import __version__
@@ -22,7 +23,7 @@ from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.comparison import comparable_inputs, nearly_equal
-from legged_envs.policy.metadata import contract
+from legged_envs.policy.metadata import Contract, contract, is_earlier_version
 from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
@@ -31,117 +32,183 @@ from legged_envs.tasks import plain_id
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import motion_cfg
 
-LONGEST = 1000
+DEFAULT_EPISODE_STEPS = 1000
 """Time limit of the episodes of a task that has none, control steps."""
+
+UNRECORDED_ENTRIES = ("task_id", "changes", "clips")
+"""Entries of a contract that a dataset keeps elsewhere, or that do not change what numbers mean."""
+
+
+# --- recording ------------------------------------------------------------------------------------
 
 
 def main(cfg: RecordCfg) -> None:
-    """Record, and say what and where."""
-    with showing(console := Console(), LINE_INTERVAL) as show:
+    """Record a dataset, and print its size and folder."""
+    console = Console()
+    with showing(console, LINE_INTERVAL) as show:
         spec = record(cfg, show).spec
-    text = (
-        f"{cfg.name}: {spec.total_episodes} episodes, {spec.total_steps} steps, in {spec.data_path}"
+    console.print(
+        f"{cfg.name}: {spec.total_episodes} episodes, {spec.total_steps} steps, "
+        f"in {spec.data_path}",
+        markup=False,
+        soft_wrap=True,
     )
-    console.print(text, markup=False, soft_wrap=True)
 
 
 def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
-    """Record a Minari dataset, and give it back: vectors if the policy takes the group ``policy`` alone, else dicts of
-    all groups. Its metadata have ``task_id``, ``policy``, ``noise``, ``seed``, ``made_with``, ``contract``,
-    ``cost_names`` and ``cost_limits``. An interruption leaves the episodes that were over."""
+    """Record a Minari dataset.
+
+    An interruption leaves the episodes that were over.
+
+    Args:
+        cfg: Options of the command.
+        show: Called with the progress. An error that it raises ends the recording.
+
+    Returns:
+        The dataset. Its observations are vectors if the policy takes the group `policy` alone, else
+        dicts of all groups. Its metadata are `task_id`, `policy`, `noise`, `seed`, `made_with`,
+        `contract`, `cost_names` and `cost_limits`.
+
+    Raises:
+        FileExistsError: If there is a dataset of this name.
+        ValueError: If an option makes no sense.
+    """
     cfg.check()
     policy, task, changes = policy_and_task(cfg.task_id, cfg.policy, cfg.changes)
     if kind_of(task).imitates_motions:
         name, motion = motion_cfg(task)
         changes[f"commands.{name}.clips"] = motion.clips
-    own = {
-        "task_id": cfg.task_id,
-        "policy": str(cfg.policy or "shipped"),
-        "noise": cfg.noise,
-        "seed": cfg.seed,
-    }
-    spec, grouped = copy.deepcopy(gym.spec(plain_id(cfg.task_id))), len(policy.inputs) > 1
-    spec.kwargs = {
-        "task_id": cfg.task_id,
-        "cfg": changes,
-        "observations": "dict" if grouped else "policy",
-    }
-    limit, num_envs = task.max_episode_length or LONGEST, min(cfg.num_envs, cfg.episodes)
-    options: dict[str, Any] = {"array": "torch", "observations": "dict", "max_episode_steps": limit}
-    with closing(gym.make_vec(cfg.task_id, num_envs=num_envs, cfg=task, **options)) as envs:
+    episode_limit = task.max_episode_length or DEFAULT_EPISODE_STEPS
+    envs = gym.make_vec(
+        cfg.task_id,
+        num_envs=min(cfg.num_envs, cfg.episodes),
+        cfg=task,
+        array="torch",
+        observations="dict",
+        max_episode_steps=episode_limit,
+    )
+    with closing(envs):
         core = unwrap(envs)
         policy.check(core)
-        about: dict[str, Any] = (
-            {"observation_space": core.single_observation_space} if grouped else {}
-        )
-        about |= {"env": spec, "requirements": [f"legged-envs>={__version__}"]}
-        own |= {"made_with": describe_session(), "contract": _meaning(cfg.task_id, core)}
-        file = MinariDatasetHandler("", cfg.name, core, own, **about)
-        names = (
-            {group: f"obs/{group}" for group in core.group_sizes} if grouped else {"policy": "obs"}
-        )
-        for done, episode in enumerate(_episodes(envs, policy, cfg, names), start=1):
+        has_groups = len(policy.inputs) > 1
+        file = _dataset_file(cfg, core, changes, has_groups)
+        if has_groups:
+            names = {group: f"obs/{group}" for group in core.group_sizes}
+        else:
+            names = {"policy": "obs"}
+        episodes = _episodes(envs, policy, cfg, names, episode_limit)
+        for done, episode in enumerate(episodes, start=1):
             file.write([(episode, None)])
             show("recording", done / cfg.episodes, f"{done} episodes")
     return file.dataset
 
 
+def _dataset_file(
+    cfg: RecordCfg, core: LeggedVectorEnv, changes: dict[str, Any], has_groups: bool
+) -> MinariDatasetHandler:
+    metadata = {
+        "task_id": cfg.task_id,
+        "policy": str(cfg.policy or "shipped"),
+        "noise": cfg.noise,
+        "seed": cfg.seed,
+        "made_with": describe_session(),
+        "contract": _dataset_contract(cfg.task_id, core),
+    }
+    # Minari makes the environment of a dataset again from this specification.
+    spec = copy.deepcopy(gym.spec(plain_id(cfg.task_id)))
+    spec.kwargs = {
+        "task_id": cfg.task_id,
+        "cfg": changes,
+        "observations": "dict" if has_groups else "policy",
+    }
+    about: dict[str, Any] = {"env": spec, "requirements": [f"legged-envs>={__version__}"]}
+    if has_groups:
+        about["observation_space"] = core.single_observation_space
+    return MinariDatasetHandler("", cfg.name, core, metadata, **about)
+
+
+def _dataset_contract(task_id: str, core: LeggedVectorEnv) -> Contract:
+    """Return what the numbers of observations and actions mean, as JSON has it."""
+    entries = contract(task_id, core)
+    return {name: value for name, value in entries.items() if name not in UNRECORDED_ENTRIES}
+
+
 def _episodes(
-    envs: Any, policy: Policy, cfg: RecordCfg, names: dict[str, str]
+    envs: VectorEnv,
+    policy: Policy,
+    cfg: RecordCfg,
+    names: Mapping[str, str],
+    episode_limit: int,
 ) -> Iterator[Episode]:
-    """Episodes as soon as they are over, of each environment as many as of any other, or one more."""
-    limit, generator = (
-        envs.unwrapped.max_episode_length or LONGEST,
-        torch.Generator().manual_seed(cfg.seed),
-    )
-    present, wanted = (
-        PresentEpisodes(envs.num_envs, limit),
-        torch.full((envs.num_envs,), cfg.episodes // envs.num_envs),
-    )
+    """Yield episodes as soon as they are over.
+
+    Every environment gives the same number of them, or one more than others. If the first episodes
+    to end were taken, short ones would be preferred.
+
+    Args:
+        envs: Environments to record.
+        policy: Policy that acts.
+        cfg: Options of the command.
+        names: Observation group → its name in an episode.
+        episode_limit: Time limit of the episodes, control steps.
+    """
+    present = PresentEpisodes(envs.num_envs, episode_limit)
+    wanted = torch.full((envs.num_envs,), cfg.episodes // envs.num_envs)
     wanted[: cfg.episodes % envs.num_envs] += 1
-    low, high = (
-        torch.from_numpy(bound)
-        for bound in (envs.single_action_space.low, envs.single_action_space.high)
-    )
+    space: Any = envs.single_action_space
+    low = torch.from_numpy(space.low)
+    high = torch.from_numpy(space.high)
+    generator = torch.Generator().manual_seed(cfg.seed)
     observation, _ = envs.reset(seed=cfg.seed)
     while wanted.any():
         action = policy(*(observation[group] for group in policy.inputs))
-        action = (action + cfg.noise * torch.randn(action.shape, generator=generator)).clamp(
-            low, high
-        )
+        noise = cfg.noise * torch.randn(action.shape, generator=generator)
+        action = (action + noise).clamp(low, high)
         after, reward, terminated, truncated, info = envs.step(action)
-        step = {
-            "actions": action,
-            "rewards": reward,
-            "terminated": terminated,
-            "truncated": truncated,
-        }
-        step |= {name: info[name] for name in INFOS} | {
-            name: observation[group] for group, name in names.items()
-        }
-        for name, value in step.items():
-            present.add(name, value)
+        present.add("actions", action)
+        present.add("rewards", reward)
+        present.add("terminated", terminated)
+        present.add("truncated", truncated)
+        for name in INFOS:
+            present.add(name, info[name])
+        for group, name in names.items():
+            present.add(name, observation[group])
         present.end_step()
-        if len(ended := (terminated | truncated).nonzero().squeeze(1)):
+        ended = (terminated | truncated).nonzero().squeeze(1)
+        if len(ended):
             for group, name in names.items():
                 present.add(f"final_{name}", info["final_obs"][group][ended], ended)
-            yield from map(present.take, ended[wanted[ended] > 0].tolist())
+            for env_id in ended[wanted[ended] > 0].tolist():
+                yield present.take(env_id)
             wanted[ended] = (wanted[ended] - 1).clamp(min=0)
             present.begin(ended)
         observation = after
 
 
+# --- reading --------------------------------------------------------------------------------------
+
+
 def load_dataset(name: str, task_id: str) -> Any:
-    """A Minari dataset of a task. FileNotFoundError if there is none of this name; ValueError if Minari cannot read it,
-    or if it is of another task, or of a version of the task with other observations, actions or costs: other spaces,
-    another meaning of their numbers, other costs or limits."""
-    if not (folder := dataset_folder(name)).is_dir():
+    """Read a Minari dataset of a task.
+
+    Args:
+        name: Name of the dataset.
+        task_id: Registered id of the task.
+
+    Raises:
+        FileNotFoundError: If there is no dataset of this name.
+        ValueError: If Minari cannot read it; or if it is of another task, or of a version of the
+            task with other observations, actions or costs.
+    """
+    folder = dataset_folder(name)
+    if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no dataset {name!r} at {str(folder)!r}: legged-envs record makes one"
         )
+    # Damaged files may hold anything, and raise errors of any kind.
     try:
         return _load(name, task_id)
-    except Exception as error:  # of any kind, as damaged files may hold anything
+    except Exception as error:
         if is_mistake(error) and not isinstance(error, OSError):
             raise
         reason = shorten(f"{type(error).__name__}: {error}", 300)
@@ -151,37 +218,62 @@ def load_dataset(name: str, task_id: str) -> Any:
 
 
 def _load(name: str, task_id: str) -> Any:
-    dataset = import_module("minari").load_dataset(
-        name
-    )  # which refuses other versions of its own format
-    dataset[-1]  # an error if its file is not whole
-    about = {"cost_names": [], "task_id": "another package's task", **dataset.storage.metadata}
-    if about["task_id"].rpartition(":")[2] != plain_id(task_id):
-        raise ValueError(f"the dataset {name!r} is of {about['task_id']}, not of {task_id!r}")
+    # Minari refuses datasets of other versions of its format.
+    dataset = import_module("minari").load_dataset(name)
+    # The last episode cannot be read if the file is not whole.
+    dataset[-1]
+    metadata = {
+        "cost_names": [],
+        "task_id": "another package's task",
+        **dataset.storage.metadata,
+    }
+    recorded_id = metadata["task_id"]
+    if recorded_id.rpartition(":")[2] != plain_id(task_id):
+        raise ValueError(f"the dataset {name!r} is of {recorded_id}, not of {task_id!r}")
+    recorded = {
+        "observations": dataset.observation_space,
+        "actions": dataset.action_space,
+        **metadata,
+    }
+    # Datasets of earlier versions have no contract.
+    recorded.update(metadata.get("contract", {}))
     with closing(dataset.recover_environment()) as env:
         core = env.unwrapped
-        ours = {
+        present = {
             "observations": env.observation_space,
             "actions": env.action_space,
-            "cost_names": [*core.cost_names],
+            "cost_names": list(core.cost_names),
+            "cost_limits": list(core.cost_limits),
+            **_dataset_contract(recorded_id, core.core),
         }
-        ours |= {"cost_limits": [*core.cost_limits], **_meaning(about["task_id"], core.core)}
-    theirs = {"observations": dataset.observation_space, "actions": dataset.action_space, **about}
-    theirs |= about.get("contract", {})  # which datasets of older versions have not
-    older = "action_size" not in theirs
-    for each in (ours, theirs):
-        each |= {"inputs": comparable_inputs(each["inputs"], older)} if "inputs" in each else {}
-    for part in (ours.keys() & theirs.keys()) - {"observation", *(["action"] if older else [])}:
-        if not nearly_equal(ours[part], theirs[part]):
-            differing = (
-                f"{part} {shorten(str(theirs[part]), 200)}, now {shorten(str(ours[part]), 200)}"
-            )
-            wrong = f"the dataset {name!r} is of another version of {task_id!r}"
-            raise ValueError(f"{wrong}, with {differing}; record it anew")
+    differing = _differing_entry(recorded, present)
+    if differing is not None:
+        raise ValueError(
+            f"the dataset {name!r} is of another version of {task_id!r}, "
+            f"with {differing} {shorten(str(recorded[differing]), 200)}, "
+            f"now {shorten(str(present[differing]), 200)}; record it anew"
+        )
     return dataset
 
 
-def _meaning(task_id: str, core: LeggedVectorEnv) -> dict[str, Any]:
-    """What the numbers of observations and actions mean, as JSON has it."""
-    apart = ("task_id", "changes", "clips")
-    return {name: value for name, value in contract(task_id, core).items() if name not in apart}
+def _differing_entry(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str | None:
+    """Return the first entry that differs from that of a dataset, None if all agree."""
+    earlier = is_earlier_version(dict(recorded))
+    # `inputs` holds everything that `observation` does.
+    skipped = ["observation"]
+    if earlier:
+        # The wording of the formula changed between versions.
+        skipped.append("action")
+    for name, value in present.items():
+        if name not in recorded or name in skipped:
+            continue
+        other = recorded[name]
+        if name == "inputs":
+            agrees = nearly_equal(
+                comparable_inputs(value, earlier), comparable_inputs(other, earlier)
+            )
+        else:
+            agrees = nearly_equal(value, other)
+        if not agrees:
+            return name
+    return None

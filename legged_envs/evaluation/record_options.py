@@ -1,4 +1,4 @@
-"""Options of ``legged-envs record``."""
+"""Options of `legged-envs record`. They do not import PyTorch, which takes seconds."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,35 +10,41 @@ from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_option_n
 
 @dataclass
 class RecordCfg(Configuration):
-    """What ``legged-envs record`` can be told."""
+    """Options of `legged-envs record`."""
 
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     name: str
-    """Of the dataset, as Minari has it: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
+    """Name of the dataset, as Minari has it: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it; by default the one that ships with the package."""
+    """A policy.safetensors, or the run folder with it. Default: the policy that ships."""
     episodes: int = 1000
-    """How many to record."""
+    """Number of episodes to record."""
     num_envs: int = 128
-    """Robots at once. All give as many episodes, so that short episodes are not preferred."""
+    """Number of robots at once. All give as many episodes, so that short ones are not preferred."""
     seed: int = 1
-    """Of the task's random numbers and of the noise."""
+    """Seed of the task's random numbers and of the noise."""
     noise: float = 0.0
-    """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]: data from beside its own way."""
+    """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]. It gives data
+    from states that the policy alone does not reach."""
     changes: dict[str, Value] = field(default_factory=dict)
-    """Changes to the task beside the policy's own, e.g. --changes events.push None"""
+    """Changes to the task in addition to those of the policy, e.g. --changes events.push None"""
 
     def check(self) -> None:
-        """Raise what a recording would, as far as its options and files tell it: ValueError, or FileExistsError if
-        there is such a dataset."""
+        """Check the options before anything is recorded.
+
+        Raises:
+            FileExistsError: If there is a dataset of this name.
+            ValueError: If an option is out of its range.
+        """
         from legged_envs.datasets.episodes import dataset_folder
 
         check_option_numbers(self)
         check_size("--episodes", self.episodes)
         check_size("--num-envs", self.num_envs)
         whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
-        if (folder := dataset_folder(self.name)).exists():
+        folder = dataset_folder(self.name)
+        if folder.exists():
             raise FileExistsError(
                 f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name"
             )

@@ -1,351 +1,311 @@
-"""Runs, finished or still going, beside each other: as a table, and as a page in one file that needs no network."""
+"""Comparison of training runs: as a table, and as a page in one file that needs no network."""
 
 import base64
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from html import escape
 from io import StringIO
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from statistics import fmean, stdev
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Column
+from rich.table import Table as RichTable
 
 from legged_envs import __version__, system_checks
-from legged_envs.runs.checkpoint_file import read_checkpoint_file
-from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, numbers
+from legged_envs.evaluation.run_results import (
+    ABSENT,
+    INCIDENTAL_OPTIONS,
+    SEED_OPTION,
+    DefaultConfig,
+    Run,
+    explain_damaged_files,
+    find_differences,
+    group_by_configuration,
+    read_runs,
+    without_options,
+)
 from legged_envs.tables import Table, format_cell, format_html, shorten
 
-DefaultConfig = Callable[[str], Mapping[str, Any]]
-"""Id of a task → the ``training`` and ``task`` configurations of a training with default options."""
-APART = (
-    "seed",
-    "run_dir",
-    "resume",
-    "keep",
-    "threads",
-    "video",
-    "video_seconds",
-    "checkpoint_minutes",
-    "tracker",
-)
-"""Options of a training in which runs of one configuration may differ; the first is their seed."""
-TAGS = {
-    "video.mp4": "video controls loop muted src='data:video/mp4",
-    "tracking.png": "object data='data:image/png",
-}
-"""Pictures of a run → how the page begins to show them."""
-ABSENT = "–"
-NOT_RECORDED = {"started": "not recorded"}
-PAUSE = 300.0
-"""What stands for a value that is not there, and for the session of a run of an older version; time without a new word
-after which an unfinished run counts as stopped, s."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
+VIDEO_FILE = "video.mp4"
+"""Film in a run folder."""
 
-class Run:
-    """A run as its folder tells it at this moment. FileNotFoundError if there is none, ValueError if a file is not what
-    a training writes."""
+TRACKING_FILE = "tracking.png"
+"""Plot of a mimic training in a run folder."""
 
-    def __init__(self, path: Path):
-        if not (path / CONFIG).is_file():
-            raise FileNotFoundError(
-                f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train"
-            )
-        self.path = path
-        self.config = self._read(CONFIG, {"training", "task"})
-        self.evaluation = self._read(EVALUATION, {"env_steps", "costs", "cost_limits"})
-        self.sessions = self._read(ABOUT, set())
-        training = self.config["training"]
-        if (
-            not isinstance(training, dict)
-            or not {"task_id", "iterations", "minutes"} <= training.keys()
-        ):
-            raise ValueError(
-                f"{str(path / CONFIG)!r} has no training with task_id, iterations and minutes"
-            )
-        self.task_id = str(training["task_id"])
-        self.curve = self._read_curve()
-        """A row for each update."""
-        self.last: dict[str, float] = self.curve[-1] if self.curve else {}
-        now = (
-            {"env_steps": self.last["env_steps"], "training_seconds": self.last["seconds"]}
-            if self.last
-            else {}
-        )
-        self.results = numbers({**self.evaluation, **now, "cost_limits": None})
-        """Numbers of the last update; and what there is to tell of the run, with names such as ``costs/foot_slip``."""
+SESSION_COLUMNS = ("started", "update", "command", "hardware", "commits", "versions")
+"""Entries of a session that the page shows."""
 
-    def _read(self, name: str, needed: Collection[str]) -> Any:
-        """What is in a file, an empty dict without one."""
-        if not (path := self.path / name).is_file():
-            return {}
-        try:
-            values = json.loads(path.read_text())
-        except ValueError as error:
-            raise ValueError(
-                f"{str(path)!r} is not JSON as legged-envs train writes it: {error}"
-            ) from error
-        if missing := [key for key in needed if not isinstance(values, dict) or key not in values]:
-            raise ValueError(
-                f"{str(path)!r} is not what legged-envs train writes: it has no {', '.join(missing)}"
-            )
-        return values
+UNKNOWN_SESSION = {"started": "not recorded"}
+"""Session of a run of an earlier version."""
 
-    def _read_curve(self) -> list[dict[str, float]]:
-        if (path := self.path / CURVE).is_file():
-            rows = list[dict[str, float]]()
-            for i, line in enumerate(path.read_text().splitlines(keepends=True), 1):
-                try:
-                    rows += (
-                        [json.loads(line)] if line.endswith("\n") else []
-                    )  # the last may be half written
-                except ValueError as error:
-                    raise ValueError(
-                        f"{str(path)!r}, line {i}, is no row of a curve: {error}"
-                    ) from error
-            return rows
-        with suppress(
-            FileNotFoundError, ValueError
-        ):  # a run without the file has the rows in its checkpoint
-            return list(read_checkpoint_file(self.path, self.task_id)["curve"])
-        return []
-
-    @property
-    def status(self) -> str:
-        """How far the run is, "finished" if its evaluation is not from before it went on."""
-        if self.evaluation and self.evaluation["env_steps"] >= self.last.get("env_steps", 0):
-            return "finished"
-        updates, seconds = (self.config["training"][name] for name in ("iterations", "minutes"))
-        done = (
-            self.last.get("iteration", 0) / updates
-            if updates
-            else self.last.get("seconds", 0) / (60 * seconds)
-        )
-        age = time.time() - max(
-            file.stat().st_mtime for file in self.path.iterdir() if file.is_file()
-        )
-        return f"{'still going' if age < PAUSE else 'stopped'} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
-
-    def differences(self, default_config: DefaultConfig) -> dict[str, list[Any]] | None:
-        """Options that are not those of a training of the task by the installed version → the run's and the default;
-        None if this installation does not know the task."""
-        with suppress(Exception):  # the module of another package may raise anything
-            default = json.loads(json.dumps(default_config(self.task_id), default=as_json))
-            return differences([without(self.config, APART), without(default, APART)])
-        return None
-
-
-def without(config: dict[str, Any], options: Sequence[str]) -> dict[str, Any]:
-    """A configuration but for some options of its training."""
-    return {
-        **config,
-        "training": {
-            name: value for name, value in config["training"].items() if name not in options
-        },
-    }
-
-
-def differences(values: Sequence[Any], path: str = "") -> dict[str, list[Any]]:
-    """Where nested dicts, as JSON has them, are not the same: name, such as ``task.sim.dt`` → the value in each."""
-    if not all(isinstance(value, dict) for value in values):
-        return {path: [*values]} if len({json.dumps(value) for value in values}) > 1 else {}
-    found: dict[str, list[Any]] = {}
-    for name in dict.fromkeys(name for value in values for name in value):
-        found |= differences(
-            [value.get(name, ABSENT) for value in values], f"{path}.{name}".strip(".")
-        )
-    return found
+TEMPLATE_FILE = Path(__file__).with_name("report.html")
+"""Template of the page."""
 
 
 def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig) -> None:
-    """Write a page about one or several runs to the file ``out``, and print its place and size."""
+    """Write a page about runs, and print its path and size.
+
+    Args:
+        runs: Run folders.
+        out: File to write, .html. An existing file is replaced.
+        default_config: Returns the default configurations of a task.
+
+    Raises:
+        FileNotFoundError: If there is no run in a folder.
+        ValueError: If there is no run, a file is damaged, or the page cannot be written.
+        ModuleNotFoundError: If matplotlib is not installed.
+    """
     system_checks.check_output("--out", out, endings=(".html",))
     system_checks.check_installed("matplotlib")
-    with _as_written(*runs):
-        text = page(_read("report", runs), default_config)
+    with explain_damaged_files(*runs):
+        text = page(read_runs("report", runs), default_config)
     out.parent.mkdir(parents=True, exist_ok=True)
-    print(f"wrote {out}, {out.write_text(text, encoding='utf-8') / 1e6:.1f} MB")
+    size = out.write_text(text, encoding="utf-8")
+    print(f"wrote {out}, {size / 1e6:.1f} MB")
 
 
 def compare(runs: Sequence[Path]) -> None:
-    """Print runs beside each other: the options in which they differ, how far they are, when they walked, and how well
-    they did in their evaluations."""
-    from rich import console, table
+    """Print runs next to each other.
 
-    with _as_written(*runs):
-        _, header, rows = comparison(_read("compare", runs))
-    grid = table.Table(*(table.Column(head, overflow="fold") for head in header))
+    The table shows the options in which they differ, how far they are, and the results of their
+    trainings and evaluations.
+
+    Args:
+        runs: Run folders.
+
+    Raises:
+        FileNotFoundError: If there is no run in a folder.
+        ValueError: If there is no run, or a file is damaged.
+    """
+    with explain_damaged_files(*runs):
+        _, header, rows = comparison(read_runs("compare", runs))
+    table = RichTable(*(Column(head, overflow="fold") for head in header))
     for row in rows:
-        grid.add_row(*map(format_cell, row))
-    console.Console().print(grid, markup=False)
+        table.add_row(*map(format_cell, row))
+    Console().print(table, markup=False)
 
 
-def _read(verb: str, paths: Sequence[Path]) -> list[Run]:
-    if not paths:
-        raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
-    loaded = []
-    for path in {path.resolve(): path for path in paths}.values():  # one run has several names
-        with _as_written(path):
-            loaded.append(Run(path))
-    return loaded
-
-
-@contextmanager
-def _as_written(*paths: Path) -> Iterator[None]:
-    """A ValueError that names the runs for anything in their files that no training writes."""
-    try:
-        yield
-    except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
-        places = ", ".join(repr(str(path)) for path in paths)
-        reason = shorten(f"{type(error).__name__}: {error}", 200)
-        raise ValueError(
-            f"a file of {places} is not what legged-envs train writes: {reason}"
-        ) from error
-
-
-def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of one configuration each, by the folder of the first."""
-    alike: dict[str, list[Run]] = {}
-    for run in runs:
-        alike.setdefault(json.dumps(without(run.config, APART), sort_keys=True), []).append(run)
-    return {
-        f"{group[0].path}{f' and {len(group) - 1} more' * (len(group) > 1)}": group
-        for group in alike.values()
-    }
+# --- table ----------------------------------------------------------------------------------------
 
 
 def comparison(runs: Sequence[Run]) -> Table:
-    """A column for each run and, where some differ in their seed alone, one for their mean ± standard deviation."""
+    """Return a table with a column for each run.
+
+    Where runs differ in their seed alone, there is also a column for their mean ± standard
+    deviation.
+    """
+    groups = group_by_configuration(runs)
+    several = {label: group for label, group in groups.items() if len(group) > 1}
+    paths = [str(run.path) for run in runs]
+    means = [f"mean ± deviation of {label}" for label in several]
+    statuses = [run.status for run in runs]
+    rows = [
+        *_option_rows(runs),
+        ("status", *statuses),
+        *_result_rows(runs, list(several.values())),
+    ]
+    return "", ("", *paths, *means), rows
+
+
+def _option_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+    """Return the options in which runs differ, their seed among them."""
+    configs = [without_options(run.config, INCIDENTAL_OPTIONS) for run in runs]
+    # Of different tasks, everything in their configurations would differ.
+    of_one_task = len({run.task_id for run in runs}) == 1
+    rows = []
+    for name, values in find_differences(configs).items():
+        if of_one_task or "task." not in name:
+            rows.append((name, *map(_shown, values)))
+    return rows
+
+
+def _result_rows(runs: Sequence[Run], groups: Sequence[Sequence[Run]]) -> list[tuple[str, ...]]:
+    """Return the results of runs, and their spread in each of the groups."""
     from legged_envs.evaluation.metrics.velocity import UNITS
 
-    several = {label: group for label, group in seeds(runs).items() if len(group) > 1}
-    units = {name: f", {unit}" for name, unit in UNITS.items() if unit != "%"}
-    differing = differences([without(run.config, APART[1:]) for run in runs])
-    alike = len({run.task_id for run in runs}) == 1  # else the whole of the tasks differs
-    rows = [
-        (name, *map(_shown, values))
-        for name, values in differing.items()
-        if alike or "task." not in name
-    ]
-    rows.append(("status", *(run.status for run in runs)))
-    named = (
-        name
-        for run in runs
-        for name, value in run.results.items()
-        if isfinite(value) and name != APART[0]
-    )
-    for name in dict.fromkeys(named):
-        groups = [
-            [run.results[name] for run in group if name in run.results]
-            for group in several.values()
-        ]
-        spreads = [
-            _spread(own, len(group)) for own, group in zip(groups, several.values(), strict=True)
-        ]
+    rows = []
+    for name in _result_names(runs):
+        head = name.replace("_", " ")
+        unit = UNITS.get(name)
+        # Fractions are shown without a unit.
+        if unit is not None and unit != "%":
+            head += f", {unit}"
         values = [_shown(run.results.get(name, ABSENT)) for run in runs]
-        rows.append((name.replace("_", " ") + units.get(name, ""), *values, *spreads))
-    return (
-        "",
-        (
-            "",
-            *(str(run.path) for run in runs),
-            *(f"mean ± deviation of {label}" for label in several),
-        ),
-        rows,
-    )
+        spreads = [_spread(name, group) for group in groups]
+        rows.append((head, *values, *spreads))
+    return rows
 
 
-def _spread(values: Sequence[float], runs: int) -> str:
-    """Mean ± standard deviation of ``values``, and of how many of the ``runs`` if not of all."""
-    some = f" ({len(values)} of {runs})" * (len(values) < runs)
-    return f"{_shown(fmean(values))} ± {_shown(stdev(values))}{some}" if len(values) > 1 else ""
+def _result_names(runs: Sequence[Run]) -> list[str]:
+    """Return the names of results that are finite in one of the runs."""
+    names: dict[str, None] = {}
+    for run in runs:
+        for name, value in run.results.items():
+            # The seed of an evaluation is the same for all runs.
+            if isfinite(value) and name != SEED_OPTION:
+                names[name] = None
+    return list(names)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return (
-            ABSENT if value != value else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-        )
-    return "None" if value is None else shorten(format_cell(value), 80)
+def _spread(name: str, group: Sequence[Run]) -> str:
+    """Return mean ± standard deviation of a result, and the number of runs if not all have it."""
+    values = [run.results[name] for run in group if name in run.results]
+    if len(values) < 2:
+        return ""
+    text = f"{_shown(fmean(values))} ± {_shown(stdev(values))}"
+    if len(values) < len(group):
+        text += f" ({len(values)} of {len(group)})"
+    return text
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "None"
+    if not isinstance(value, float):
+        return shorten(format_cell(value), 80)
+    if isnan(value):
+        return ABSENT
+    if abs(value) >= 1e4:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+# --- page -----------------------------------------------------------------------------------------
 
 
 def page(runs: Sequence[Run], default_config: DefaultConfig) -> str:
-    """The HTML of a page about runs."""
-    from legged_envs.evaluation.plots import draw_curves
+    """Return the HTML of a page about runs.
 
-    groups, unfinished = seeds(runs), [run for run in runs if run.status != "finished"]
-    curves = {
-        label: own
-        for label, group in groups.items()
-        if (own := [run.curve for run in group if run.curve])
-    }
-    heads = ("started", "update", "command", "hardware", "commits", "versions")
-    sessions = [
-        (str(run.path), *map(each.get, heads))
-        for run in runs
-        for each in run.sessions or [NOT_RECORDED]
-    ]
+    Runs that differ in their seed alone are drawn as one curve, with their spread.
+
+    Args:
+        runs: Finished or unfinished runs.
+        default_config: Returns the default configurations of a task.
+    """
+    groups = group_by_configuration(runs)
     sections = {
         "Results": format_html(comparison(runs)),
-        "Learning curves": _drawn(draw_curves(curves)) if curves else "There is no curve yet.",
-        "Costs": "".join(_costs(*group) for group in groups.items()),
-        "Pictures": "".join(map(_pictures, runs)),
+        "Learning curves": _learning_curves(groups),
+        "Costs": "".join(_costs(label, group) for label, group in groups.items()),
+        "Pictures": "".join(_pictures(run) for run in runs),
         "Configuration": "".join(
             _configuration(label, group, default_config) for label, group in groups.items()
         ),
-        "Made with": format_html(("", ("run", *heads), sessions)),
+        "Made with": _sessions(runs),
     }
-    notices = [f"<p class='notice'>{escape(f'{run.path}: {run.status}')}</p>" for run in unfinished]
-    body = [
-        *notices,
-        *(f"<h2>{title}</h2>\n<div>{part}</div>" for title, part in sections.items() if part),
-    ]
-    title = escape(", ".join(dict.fromkeys(run.task_id for run in runs)))
-    subtitle = time.strftime(f"As of %Y-%m-%d %H:%M %z, by legged-envs {__version__}")
-    template = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
-    return template.substitute(title=title, subtitle=subtitle, body="\n".join(body))
+    body = []
+    for run in runs:
+        if run.status != "finished":
+            notice = escape(f"{run.path}: {run.status}")
+            body.append(f"<p class='notice'>{notice}</p>")
+    for title, html in sections.items():
+        if html:
+            body.append(f"<h2>{title}</h2>\n<div>{html}</div>")
+    task_ids = dict.fromkeys(run.task_id for run in runs)
+    template = Template(TEMPLATE_FILE.read_text(encoding="utf-8"))
+    return template.substitute(
+        title=escape(", ".join(task_ids)),
+        subtitle=time.strftime(f"As of %Y-%m-%d %H:%M %z, by legged-envs {__version__}"),
+        body="\n".join(body),
+    )
 
 
-def _drawn(figure: Any) -> str:
-    figure.savefig(text := StringIO(), format="svg")
-    return text.getvalue()[text.getvalue().index("<svg") :]
+def _learning_curves(groups: dict[str, list[Run]]) -> str:
+    from legged_envs.evaluation.plots import draw_curves
+
+    curves = {}
+    for label, group in groups.items():
+        begun = [run.curve for run in group if run.curve]
+        if begun:
+            curves[label] = begun
+    if not curves:
+        return "There is no curve yet."
+    return _svg(draw_curves(curves))
+
+
+def _svg(figure: "Figure") -> str:
+    """Return a figure as an SVG element, without the XML header before it."""
+    file = StringIO()
+    figure.savefig(file, format="svg")
+    text = file.getvalue()
+    return text[text.index("<svg") :]
 
 
 def _costs(label: str, group: Sequence[Run]) -> str:
-    """Means over the seeds beside their limits, with bars whose colour changes at the limit."""
-    ended, rows = [run.evaluation for run in group if run.evaluation], ""
-    for name, limit in (ended[0]["cost_limits"] if ended else {}).items():
-        mean = fmean(evaluation["costs"][name] for evaluation in ended)
+    """Return a table of mean costs, their limits, and bars that change colour at the limit."""
+    evaluations = [run.evaluation for run in group if run.evaluation]
+    if not evaluations:
+        return ""
+    rows = []
+    for name, limit in evaluations[0]["cost_limits"].items():
+        mean = fmean(evaluation["costs"][name] for evaluation in evaluations)
         bar = f"<meter max='{3 * limit}' high='{limit}' optimum='0' value='{mean}'></meter>"
-        rows += f"<tr><td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}</tr>"
-    some = f", {len(ended)} of them evaluated" * (len(ended) < len(group))
-    return f"<table><caption>{escape(label)}{some}</caption>{rows}</table>" if rows else ""
+        rows.append(f"<tr><td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}</tr>")
+    if not rows:
+        return ""
+    caption = escape(label)
+    if len(evaluations) < len(group):
+        caption += f", {len(evaluations)} of them evaluated"
+    return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
 
 
 def _pictures(run: Run) -> str:
+    """Return the film and the plots of a run, an empty text if it has none."""
     from legged_envs.evaluation.plots import draw_crossings
 
-    crossings, html = run.evaluation.get("crossings"), ""
-    for name, tag in TAGS.items():
-        if (path := run.path / name).is_file():
-            html += (
-                f"<{tag};base64,{base64.b64encode(path.read_bytes()).decode()}'></{tag.split()[0]}>"
-            )
-    html += _drawn(draw_crossings(crossings)) if crossings else ""
-    return (
-        f"<figure><figcaption>{escape(str(run.path))}</figcaption>{html}</figure>" if html else ""
-    )
+    html = ""
+    if (run.path / VIDEO_FILE).is_file():
+        html += _video(run.path / VIDEO_FILE)
+    if (run.path / TRACKING_FILE).is_file():
+        html += _image(run.path / TRACKING_FILE)
+    crossings = run.evaluation.get("crossings")
+    if crossings:
+        html += _svg(draw_crossings(crossings))
+    if not html:
+        return ""
+    return f"<figure><figcaption>{escape(str(run.path))}</figcaption>{html}</figure>"
+
+
+def _video(path: Path) -> str:
+    return f"<video controls loop muted src='data:video/mp4;base64,{_base64(path)}'></video>"
+
+
+def _image(path: Path) -> str:
+    return f"<object data='data:image/png;base64,{_base64(path)}'></object>"
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _configuration(label: str, group: Sequence[Run], default_config: DefaultConfig) -> str:
-    differing = group[0].differences(default_config)
-    rows = [(name, *map(_shown, values)) for name, values in (differing or {}).items()]
-    html = format_html(
-        (label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows)
-    )
-    if differing is None:
-        html = f"<p>{escape(label)}: this installation does not know the task, nor what its defaults are.</p>"
+    """Return what is not as by default, and the whole configuration below it."""
+    differences = group[0].differences(default_config)
+    if differences is None:
+        html = (
+            f"<p>{escape(label)}: this installation does not know the task, "
+            "nor what its defaults are.</p>"
+        )
+    else:
+        header = ("not as by default", "run", f"default of legged-envs {__version__}")
+        rows = [(name, *map(_shown, values)) for name, values in differences.items()]
+        html = format_html((label, header, rows))
     whole = escape(json.dumps(group[0].config, indent=1))
     return f"{html}<details><summary>the whole configuration</summary><pre>{whole}</pre></details>"
+
+
+def _sessions(runs: Sequence[Run]) -> str:
+    """Return a table of the processes that trained the runs."""
+    rows: list[Sequence[Any]] = []
+    for run in runs:
+        for session in run.sessions or [UNKNOWN_SESSION]:
+            rows.append((str(run.path), *map(session.get, SESSION_COLUMNS)))
+    return format_html(("", ("run", *SESSION_COLUMNS), rows))

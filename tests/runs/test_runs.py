@@ -7,17 +7,13 @@ import base64
 import json
 import os
 import re
-import runpy
 import shutil
 import struct
-import sys
 from collections.abc import Iterator
-from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean, stdev
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -25,13 +21,9 @@ from rich.console import Console
 
 import legged_envs.runs.run_folder
 from legged_envs import cli
-from legged_envs.envs import unwrap
 from legged_envs.evaluation.plots import draw_curves
-from legged_envs.evaluation.record import load_dataset, record
-from legged_envs.evaluation.record_options import RecordCfg
-from legged_envs.evaluation.report import Run, _read, comparison, page
-from legged_envs.policy.metadata import contract
-from legged_envs.policy.policy import load_shipped_policy, save_policy
+from legged_envs.evaluation.report import comparison, page
+from legged_envs.evaluation.run_results import Run, read_runs
 from legged_envs.runs.run_folder import TRACKERS
 from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import PPOCfg, TrainCfg, default_config
@@ -322,7 +314,8 @@ def test_a_run_by_several_of_its_names_is_one(run, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(run)
     monkeypatch.chdir(run.parent)
     assert (
-        len(_read("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name])) == 1
+        len(read_runs("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name]))
+        == 1
     )
 
 
@@ -376,42 +369,24 @@ def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["report"], "report needs at least one RUN"),
-        (["compare", "nothing"], "there is no run in 'nothing': it has no config.json"),
-        (["report", "broken"], "is not JSON as legged-envs train writes it"),
+        (["report"], "report.*RUN"),
+        (["compare", "nothing"], "'nothing'.*config.json"),
+        (["report", "broken"], "broken/config.json"),
         (
             ["report", "foreign"],
-            "'foreign/config.json' is not what legged-envs train writes: it has no t",
+            "'foreign/config.json'.*training, task",
         ),
         (
             ["report", "foreign", "--out", "report.pdf"],
-            r"the ending of --out must be one of \('.html',\)",
+            "--out.*'.html'",
         ),
         (
             ["train", GO2, "--tracker", "wand"],
             r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)",
         ),
-        (
-            ["record", GO2, "--name", "walk"],
-            r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN",
-        ),
-        (["record", GO2, "--name", "../walk-v0"], "Minari refuses the name '../walk-v0'"),
-        (["record", GO2, "--name", DATASET], f"there is a dataset '{DATASET}'"),
-        (
-            ["record", GO2, "--name", "go2/x-v0", "--episodes", "0"],
-            "--episodes must be a positive integer",
-        ),
-        (
-            ["record", GO2, "--name", "go2/x-v0", "--noise", "-1"],
-            "--noise must be a finite number at least 0",
-        ),
-        (
-            ["record", GO2, "--name", "go2/x-v0", "--policy", "none"],
-            "there is no policy file 'none'",
-        ),
     ],
 )
-def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, capsys):
+def test_a_mistake_is_one_line(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, text in (("broken", "{"), ("foreign", '{"model_type": "bert"}')):
         Path(name).mkdir()
@@ -428,24 +403,24 @@ def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, c
         (
             "curve.jsonl",
             '{"iteration": 1}\n{"iter\n',
-            r"curve.jsonl', line 2, is no row of a curve",
+            r"curve.jsonl', line 2",
         ),
-        ("eval.json", '{"a": 1}', "eval.json' is not what legged-envs train writes: it has no"),
-        ("eval.json", "[]", "eval.json' is not what legged-envs train writes: it has no"),
+        ("eval.json", '{"a": 1}', "eval.json'.*env_steps, costs, cost_limits"),
+        ("eval.json", "[]", "eval.json'.*env_steps, costs, cost_limits"),
         (
             "config.json",
             '{"training": {}, "task": {}}',
-            "config.json' has no training with task_id, iterations and",
+            "config.json'.*task_id, iterations and",
         ),
         (
             "about.json",
             "[1]",
-            "a file of .*damaged' is not what legged-envs train writes: AttributeError",
+            "damaged'.*AttributeError",
         ),
         (
             "curve.jsonl",
             "[1]\n",
-            "a file of .*damaged' is not what legged-envs train writes: TypeError",
+            "damaged'.*TypeError",
         ),
     ],
 )
@@ -494,231 +469,3 @@ def test_a_run_that_mlflow_does_not_know_here_is_one_line(
     tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, 1)
     with pytest.raises(ValueError, match=r"there is no run 0+ in .*set MLFLOW_TRACKING_URI"):
         tracker.__enter__()
-
-
-# --- datasets ---------------------------------------------------------------------------------------------------------
-
-CHANGES = {"episode_length_s": 1.0, "terminations.fallen.params.max_projected_gravity": -0.99}
-SHORT = RecordCfg(GO2, DATASET, episodes=5, num_envs=3, noise=0.5, changes=CHANGES)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory):
-    """Five episodes of three robots, most of which fall."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MINARI_DATASETS_PATH", str(tmp_path_factory.mktemp("datasets")))
-        minari = pytest.importorskip("minari")
-        record(SHORT)
-        yield minari.load_dataset(DATASET)
-
-
-def test_a_dataset_holds_what_the_vector_environment_gave(dataset):
-    """As many episodes of each robot, whoever falls first, and each as a loop over the environment has it."""
-    policy, generator = load_shipped_policy(GO2), torch.Generator().manual_seed(SHORT.seed)
-    episodes: list[list[list[tuple]]] = [[[]] for _ in range(3)]
-    with closing(gym.make_vec(GO2, num_envs=3, cfg=SHORT.changes)) as envs:
-        seen, _ = envs.reset(seed=SHORT.seed)
-        while any(len(own) < 3 for own in episodes):
-            action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(
-                3, 12, generator=generator
-            )
-            action = action.clamp(-1.0, 1.0).numpy()
-            after, reward, terminated, truncated, info = envs.step(action)
-            last = info.get("final_obs", after)
-            for i, own in enumerate(episodes):
-                ends = terminated[i], truncated[i]
-                own[-1].append(
-                    (
-                        seen[i],
-                        action[i],
-                        reward[i],
-                        *ends,
-                        info["cost"][i],
-                        info["costs"][i],
-                        last[i],
-                    )
-                )
-                own += [[]] if any(ends) else []
-            seen = after
-    expected = {
-        own[0][0].tobytes(): own
-        for robot, count in zip(episodes, (2, 2, 1), strict=True)
-        for own in robot[:count]
-    }
-    assert len(dataset) == len(expected) == 5 and any(
-        episode.terminations[-1] for episode in dataset
-    )
-    for episode in dataset:
-        columns = [
-            np.array(column)
-            for column in zip(*expected[episode.observations[0].tobytes()], strict=True)
-        ]
-        observations, actions, rewards, terminated, truncated, cost, costs, following = columns
-        assert np.array_equal(episode.observations, np.concatenate((observations, following[-1:])))
-        assert np.array_equal(episode.actions, actions) and np.array_equal(episode.rewards, rewards)
-        assert np.array_equal(episode.terminations, terminated) and np.array_equal(
-            episode.truncations, truncated
-        )
-        assert np.array_equal(episode.infos["cost"], cost) and np.array_equal(
-            episode.infos["costs"], costs
-        )
-
-
-def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
-    with closing(dataset.recover_environment()) as env:
-        seen, _ = env.reset(seed=SHORT.seed)  # of one robot, which does as the first of many
-        episode = next(each for each in dataset if np.array_equal(each.observations[0], seen))
-        for t, action in enumerate(episode.actions):
-            seen, reward, terminated, truncated, info = env.step(action)
-            assert (
-                np.array_equal(seen, episode.observations[t + 1]) and reward == episode.rewards[t]
-            )
-            assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
-            assert info["cost"] == episode.infos["cost"][t]
-        assert terminated or truncated
-    about = dataset.storage.metadata
-    assert (
-        about["cost_names"] == [*env.unwrapped.cost_names]
-        and about["noise"] == 0.5
-        and about["made_with"]["versions"]
-    )
-
-
-@pytest.mark.usefixtures("dataset")
-def test_actions_are_recorded_as_the_environment_takes_them(tmp_path):
-    changes = {"action_limit": 2.0, "episode_length_s": 0.1}
-    with closing(gym.make_vec(GO2, num_envs=1, cfg=changes)) as envs:
-        network = torch.nn.Linear(45, 12).requires_grad_(False)
-        network.bias.copy_(torch.tensor([1.5, -5.0] * 6))
-        network.weight.zero_()
-        save_policy(
-            tmp_path / "policy.safetensors", network, contract(GO2, unwrap(envs), changes=changes)
-        )
-    written = record(RecordCfg(GO2, "go2/limit-v0", tmp_path, episodes=2))
-    assert written.action_space.high.max() == 2.0
-    np.testing.assert_array_equal(
-        written[0].actions, np.tile(np.float32([1.5, -2.0] * 6), (len(written[0]), 1))
-    )
-
-
-@pytest.mark.usefixtures("dataset")
-def test_a_policy_of_several_groups_is_recorded_with_all_of_them():
-    changes = {"episode_length_s": 0.1, "commands.motion.clips": ("trot",)}
-    written = record(RecordCfg("Legged/Go2-Mimic-v0", "go2/mimic-v0", episodes=2, changes=changes))
-    with closing(written.recover_environment()) as env:
-        assert env.observation_space == written.observation_space and env.unwrapped.cfg.commands[
-            "motion"
-        ].clips == ["trot"]
-    assert written[1].observations["critic_reference"].shape[0] == len(written[1]) + 1
-
-
-@pytest.mark.usefixtures("dataset")
-def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
-    def interrupt(what: str, done: float, text: str) -> None:
-        if done > 0.3:
-            raise KeyboardInterrupt
-
-    changes = {"episode_length_s": 0.1}
-    with pytest.raises(KeyboardInterrupt):
-        record(RecordCfg(GO2, "go2/part-v0", episodes=5, num_envs=1, changes=changes), interrupt)
-    assert load_dataset("go2/part-v0", GO2).total_episodes == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "task", "message"),
-    [
-        (
-            {},
-            "Legged/G1-Flat-v0",
-            rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'",
-        ),
-        ({"task_id": "Legged/Go2-Flat-v1"}, GO2, "is of Legged/Go2-Flat-v1, not of"),
-        (
-            {"cost_names": ["slip"]},
-            GO2,
-            r"of another version .* cost_names \['slip'\], now \['joint_position'",
-        ),
-        ({"cost_limits": [0.5] * 6}, GO2, r"with cost_limits \[0.5, 0.5.* now \[0.025"),
-        (
-            {"contract": {"control_dt": 0.01}},
-            GO2,
-            r"with control_dt 0.01, now 0.02; record it anew",
-        ),
-        ({"contract": {"action_scale": [1.0]}}, GO2, r"with action_scale \[1.0\], now \[0.6"),
-        ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
-        (
-            {"task_id": 5},
-            GO2,
-            rf"the dataset '{DATASET}' is not what legged-envs record writes: AttributeError",
-        ),
-        ({"contract": [1]}, GO2, "is not what legged-envs record writes: TypeError"),
-        ({"action_space": 5}, GO2, "is not what legged-envs record writes: "),
-    ],
-)
-def test_a_dataset_of_another_task_or_version_is_refused(
-    change, task, message, dataset, tmp_path, monkeypatch
-):
-    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    file = tmp_path / DATASET / "data" / "metadata.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(ValueError, match=message):
-        load_dataset(DATASET, task)
-
-
-def test_a_dataset_that_is_not_whole_is_told(dataset, tmp_path, monkeypatch):
-    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    file = tmp_path / DATASET / "data" / "main_data.hdf5"
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(
-        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: OSError"
-    ):
-        load_dataset(DATASET, GO2)
-    (file.parent / "metadata.json").unlink()
-    with pytest.raises(
-        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: "
-    ):
-        load_dataset(DATASET, GO2)
-
-
-@pytest.mark.usefixtures("dataset")
-def test_the_offline_example_clones_evaluates_and_refuses(tmp_path, monkeypatch, capsys):
-    example = str(Path(__file__).parents[2] / "examples" / "offline.py")
-    words = [
-        DATASET,
-        "--updates",
-        "5",
-        "--episodes",
-        "2",
-        "--safest",
-        "0.5",
-        "--save",
-        str(tmp_path / "clone.safetensors"),
-    ]
-    monkeypatch.setattr(sys, "argv", [example, *words])
-    runpy.run_path(example)
-    printed = capsys.readouterr().out
-    assert (
-        "recorded: 5 episodes" in printed
-        and "cloned: 2 episodes" in printed
-        and "costs per step" in printed
-    )
-    for name, message in (
-        (DATASET, "is of Legged/Go2-Flat-v0, not of"),
-        ("go2/none-v0", "there is no dataset"),
-    ):
-        monkeypatch.setattr(sys, "argv", [example, name, "--env-id", "Legged/G1-Flat-v0"])
-        with pytest.raises(SystemExit, match=message):
-            runpy.run_path(example)
-    for option, value, message in (
-        ("--safest", "nan", "--safest must be a finite number"),
-        ("--safest", "2", "--safest must be a finite number"),
-        ("--updates", "0", "--updates must be a positive integer"),
-        ("--episodes", "0", "--episodes must be a positive integer"),
-        ("--save", "clone.pt", "the ending of --save must be one of"),
-        ("--env-id", "nowhere:Mine-v0", "nowhere"),
-    ):
-        monkeypatch.setattr(sys, "argv", [example, DATASET, option, value])
-        with pytest.raises(SystemExit, match=f"offline.py: .*{message}"):
-            runpy.run_path(example)

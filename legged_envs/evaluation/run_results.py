@@ -1,0 +1,251 @@
+"""Results of training runs, read from their folders while they last or after."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from legged_envs.runs.checkpoint_file import read_checkpoint_file
+from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, numbers
+from legged_envs.tables import shorten
+
+DefaultConfig = Callable[[str], Mapping[str, Any]]
+"""Id of a task → the `training` and `task` configurations of a training with default options."""
+
+SEED_OPTION = "seed"
+"""Option of a training that makes runs of one configuration differ by chance."""
+
+INCIDENTAL_OPTIONS = (
+    "run_dir",
+    "resume",
+    "keep",
+    "threads",
+    "video",
+    "video_seconds",
+    "checkpoint_minutes",
+    "tracker",
+)
+"""Options of a training that do not change what is learnt."""
+
+ABSENT = "–"
+"""Text for a value that is not there."""
+
+STALE_SECONDS = 300.0
+"""Time without a written file after which an unfinished run counts as stopped, s."""
+
+JsonValue = Any
+"""Value as JSON has it."""
+
+
+class Run:
+    """A run, as its folder is at this moment.
+
+    Args:
+        path: Run folder.
+
+    Raises:
+        FileNotFoundError: If there is no run.
+        ValueError: If a file is not what a training writes.
+    """
+
+    def __init__(self, path: Path):
+        if not (path / CONFIG).is_file():
+            raise FileNotFoundError(
+                f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train"
+            )
+        self.path = path
+        """Run folder."""
+        self.config = self._read_json(CONFIG, ("training", "task"))
+        """Options of the training, under `training`, and of the task, under `task`."""
+        self.evaluation = self._read_json(EVALUATION, ("env_steps", "costs", "cost_limits"))
+        """Evaluation at the end of the training; empty before."""
+        self.sessions = self._read_json(ABOUT, ())
+        """Descriptions of the processes that trained; empty for runs of earlier versions."""
+        training = self.config["training"]
+        needed = {"task_id", "iterations", "minutes"}
+        if not isinstance(training, dict) or not needed <= training.keys():
+            raise ValueError(
+                f"{str(path / CONFIG)!r} has no training with task_id, iterations and minutes"
+            )
+        self.task_id = str(training["task_id"])
+        """Registered id of the task."""
+        self.curve = self._read_curve()
+        """A row of numbers for each update."""
+        self.last: dict[str, float] = self.curve[-1] if self.curve else {}
+        """Numbers of the last update; empty before the first one."""
+        self.results = self._results()
+        """Numbers to compare, with names such as `costs/foot_slip`."""
+
+    def _results(self) -> dict[str, float]:
+        results = {**self.evaluation, "cost_limits": None}
+        if self.last:
+            results["env_steps"] = self.last["env_steps"]
+            results["training_seconds"] = self.last["seconds"]
+        return numbers(results)
+
+    def _read_json(self, name: str, needed: Sequence[str]) -> JsonValue:
+        """Return the content of a file of the run, an empty dict if there is no such file."""
+        path = self.path / name
+        if not path.is_file():
+            return {}
+        try:
+            values = json.loads(path.read_text())
+        except ValueError as error:
+            raise ValueError(
+                f"{str(path)!r} is not JSON as legged-envs train writes it: {error}"
+            ) from error
+        missing = [key for key in needed if not isinstance(values, dict) or key not in values]
+        if missing:
+            raise ValueError(
+                f"{str(path)!r} is not what legged-envs train writes: "
+                f"it has no {', '.join(missing)}"
+            )
+        return values
+
+    def _read_curve(self) -> list[dict[str, float]]:
+        path = self.path / CURVE
+        if path.is_file():
+            return _read_rows(path)
+        # Runs of earlier versions have the rows only in their checkpoint.
+        try:
+            return list(read_checkpoint_file(self.path, self.task_id)["curve"])
+        except (FileNotFoundError, ValueError):
+            return []
+
+    @property
+    def status(self) -> str:
+        """How far the run is, as text; "finished" if nothing was trained after its evaluation."""
+        steps = self.last.get("env_steps", 0)
+        if self.evaluation and self.evaluation["env_steps"] >= steps:
+            return "finished"
+        training = self.config["training"]
+        updates = training["iterations"]
+        minutes = training["minutes"]
+        if updates:
+            done = self.last.get("iteration", 0) / updates
+        else:
+            done = self.last.get("seconds", 0) / (60 * minutes)
+        written = [file.stat().st_mtime for file in self.path.iterdir() if file.is_file()]
+        age = time.time() - max(written)
+        activity = "still going" if age < STALE_SECONDS else "stopped"
+        return f"{activity} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
+
+    def differences(self, default_config: DefaultConfig) -> dict[str, list[JsonValue]] | None:
+        """Return the options that are not those of a training by the installed version.
+
+        Args:
+            default_config: Returns the default configurations of a task.
+
+        Returns:
+            Name of an option → its value in the run and by default. None if this installation does
+            not know the task.
+        """
+        # The module of another package may raise anything.
+        try:
+            values = default_config(self.task_id)
+            default = json.loads(json.dumps(values, default=as_json))
+            options = (SEED_OPTION, *INCIDENTAL_OPTIONS)
+            return find_differences(
+                [without_options(self.config, options), without_options(default, options)]
+            )
+        except Exception:
+            return None
+
+
+def _read_rows(path: Path) -> list[dict[str, float]]:
+    """Return the rows of a learning curve, a line of JSON each."""
+    rows = []
+    lines = path.read_text().splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        # The last line may be half written.
+        if not line.endswith("\n"):
+            continue
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError(
+                f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
+            ) from error
+    return rows
+
+
+def read_runs(verb: str, paths: Sequence[Path]) -> list[Run]:
+    """Read runs, each of them once even if it has several paths.
+
+    Args:
+        verb: Command that needs them, for the error.
+        paths: Run folders.
+
+    Raises:
+        FileNotFoundError: If there is no run in a folder.
+        ValueError: If there is no path, or a file is not what a training writes.
+    """
+    if not paths:
+        raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
+    by_place = {path.resolve(): path for path in paths}
+    runs = []
+    for path in by_place.values():
+        with explain_damaged_files(path):
+            runs.append(Run(path))
+    return runs
+
+
+@contextmanager
+def explain_damaged_files(*paths: Path) -> Iterator[None]:
+    """Raise a ValueError that names the runs, for errors that only damaged files cause."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
+        folders = ", ".join(repr(str(path)) for path in paths)
+        reason = shorten(f"{type(error).__name__}: {error}", 200)
+        raise ValueError(
+            f"a file of {folders} is not what legged-envs train writes: {reason}"
+        ) from error
+
+
+def group_by_configuration(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Return the runs that differ in their seed alone, by a label with the folder of the first."""
+    options = (SEED_OPTION, *INCIDENTAL_OPTIONS)
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        configuration = json.dumps(without_options(run.config, options), sort_keys=True)
+        alike.setdefault(configuration, []).append(run)
+    groups = {}
+    for group in alike.values():
+        label = str(group[0].path)
+        if len(group) > 1:
+            label += f" and {len(group) - 1} more"
+        groups[label] = group
+    return groups
+
+
+def without_options(config: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+    """Return a configuration without some options of its training."""
+    training = config["training"]
+    kept = {name: value for name, value in training.items() if name not in options}
+    return {**config, "training": kept}
+
+
+def find_differences(values: Sequence[JsonValue], path: str = "") -> dict[str, list[JsonValue]]:
+    """Return where nested dicts, as JSON has them, differ.
+
+    Args:
+        values: The dicts.
+        path: Name of these dicts in a larger one.
+
+    Returns:
+        Name such as `task.sim.dt` → the value in each of the dicts.
+    """
+    if not all(isinstance(value, dict) for value in values):
+        texts = {json.dumps(value) for value in values}
+        return {path: list(values)} if len(texts) > 1 else {}
+    names: dict[str, None] = {}
+    for value in values:
+        names.update(dict.fromkeys(value))
+    differences: dict[str, list[JsonValue]] = {}
+    for name in names:
+        parts = [value.get(name, ABSENT) for value in values]
+        differences.update(find_differences(parts, f"{path}.{name}".strip(".")))
+    return differences
