@@ -25,7 +25,8 @@ import legged_envs  # noqa: F401  (registers the ids)
 from legged_envs.evaluation.conditions import EVALUATION_ENV_OPTIONS, evaluation_cfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.tasks import make_task_cfg
-from legged_envs.viewing.watch import film, scenes
+from legged_envs.viewing.film import film
+from legged_envs.viewing.scenes import make_scenes
 from legged_envs.wrappers.skrl import BootstrapIPPO, BootstrapMAPPO, SkrlMultiAgentEnv
 
 STEPS, EPOCHS, MINI_BATCHES = 24, 5, 3  # of each environment between two updates; of an update
@@ -196,4 +197,4 @@ if not args.no_video:
         **EVALUATION_ENV_OPTIONS,
     }
     with closing(gym.make_vec(args.task, num_envs=1, **options)) as one:
-        film(one, act, ("policy",), scenes(registered), args.out / "video.mp4")
+        film(one, act, ("policy",), make_scenes(registered), args.out / "video.mp4")

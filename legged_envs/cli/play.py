@@ -81,20 +81,22 @@ def play(cfg: PlayCfg) -> None:
     command = make_command(cfg)
     changes = make_changes(cfg)
     from legged_envs.policy.policy import policy_and_task
-    from legged_envs.viewing import watch
+    from legged_envs.viewing.play import play as play_locally
+    from legged_envs.viewing.scenes import make_scenes
+    from legged_envs.viewing.watch import find_height_scan
 
     policy, task, _ = policy_and_task(cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions)
     if cfg.scan:
-        watch.scan_of(task)
-    shown = watch.scenes(task, command, cfg.clips, cfg.seconds)
+        find_height_scan(task)
+    scenes = make_scenes(task, command, cfg.clips, cfg.seconds)
     if cfg.web:
         from legged_envs.viewing.web.play import play as serve_page
 
         port = DEFAULT_PORT if cfg.port is None else cfg.port
         end = cfg.seconds or math.inf
-        serve_page(cfg.task_id, task, policy, shown, cfg.scan, cfg.num_envs, port, end)
+        serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end)
     else:
-        watch.play(cfg.task_id, task, policy, video, shown, cfg.scan)
+        play_locally(cfg.task_id, task, policy, video, scenes, cfg.scan)
 
 
 def check_web_options(cfg: PlayCfg) -> None:

@@ -54,7 +54,8 @@ from legged_envs.training.checkpoint import (
 )
 from legged_envs.training.options import PPOCfg, TrainCfg, coarse, complete, first_trot
 from legged_envs.training.warm_start import begin_with
-from legged_envs.viewing.watch import film_policy, scenes
+from legged_envs.viewing.film import film_policy
+from legged_envs.viewing.scenes import make_scenes
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 GOAL_INTERVAL = 15.0
@@ -93,7 +94,7 @@ class Trainer:
         self.task = (
             imitating(task, cfg.clips, cfg.motions) if kind_of(task).imitates_motions else task
         )
-        self._scenes = scenes(self.task, total=cfg.video_seconds) if cfg.video else []
+        self._scenes = make_scenes(self.task, total=cfg.video_seconds) if cfg.video else []
         add_observations(self._algo, self.task)
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)

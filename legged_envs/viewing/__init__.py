@@ -1,1 +1,1 @@
-"""Windows, videos and the browser page."""
+"""Shows robots with a policy: in MuJoCo's window, as a film, on a page for a browser."""

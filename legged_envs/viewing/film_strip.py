@@ -3,7 +3,6 @@
 import math
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,64 +18,94 @@ from legged_envs.runs.progress import Show
 from legged_envs.sim import SimCfg, Simulation, ViewerCfg, make_simulation
 from legged_envs.sim.gains import stand
 from legged_envs.tasks import make_task_cfg
-from legged_envs.viewing.watch import make_watched, scenes, watch
+from legged_envs.viewing.scenes import make_scenes
+from legged_envs.viewing.watch import make_watched_envs, watch
 
-COLUMNS, TILE = 4, (480, 360)
-"""Pictures in a row, and the pixels of each; they are rendered twice as large."""
-SECONDS = 2.1
-"""When a robot that walks is pictured, s."""
-_AZIMUTH, _ELEVATION = -0.8, 0.2
-_WIDE, _TALL = 1.4, 1.4
-"""Where the camera is: its angles from the way ahead and from the ground, rad, and its distance, in parts of the
-robot's length and height."""
+COLUMNS = 4
+"""Number of pictures in a row."""
+TILE = (480, 360)
+"""Width and height of each picture, pixels. It is rendered twice as large, which smooths edges."""
+NAME_POSITION = (16, 12)
+"""Position of the robot's name in its picture, pixels."""
+NAME_SIZE = 26
+"""Size of the letters of a name, pixels."""
+WALKING_SECONDS = 2.1
+"""Time after which a walking robot is pictured, s."""
+CAMERA_AZIMUTH = -0.8
+"""Angle of the camera from the way ahead, rad."""
+CAMERA_ELEVATION = 0.2
+"""Angle of the camera above the ground, rad."""
+DISTANCE_PER_LENGTH = 1.4
+"""Smallest distance of the camera, in lengths of the robot."""
+DISTANCE_PER_HEIGHT = 1.4
+"""Smallest distance of the camera, in heights of the robot."""
 
 
 def draw_robots(path: Path, show: Show) -> None:
-    """Draw each robot with its name, as it walks with the first policy that ships for it or stands in its default pose,
-    into an image file."""
-    rows = -(-len(ROBOTS) // COLUMNS)
-    sheet, font = (
-        Image.new("RGB", (COLUMNS * TILE[0], rows * TILE[1])),
-        f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf",
-    )
-    for i, robot in enumerate(ROBOTS.values()):
-        tile = Image.fromarray(_picture(robot)).resize(TILE, Image.Resampling.LANCZOS)
-        ImageDraw.Draw(tile).text(
-            (16, 12), robot.name.upper().replace("_", " "), "white", ImageFont.truetype(font, 26)
-        )
-        sheet.paste(tile, (i % COLUMNS * TILE[0], i // COLUMNS * TILE[1]))
-        show("drawing", (i + 1) / len(ROBOTS), robot.name)
+    """Draw each robot with its name into an image file.
+
+    A robot walks with the first policy that ships for it. Without one it stands in its default
+    pose.
+
+    Args:
+        path: The image file.
+        show: Function that shows the progress.
+    """
+    width, height = TILE
+    num_rows = math.ceil(len(ROBOTS) / COLUMNS)
+    sheet = Image.new("RGB", (COLUMNS * width, num_rows * height))
+    font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf", NAME_SIZE)
+    for index, robot in enumerate(ROBOTS.values()):
+        tile = Image.fromarray(_picture_robot(robot)).resize(TILE, Image.Resampling.LANCZOS)
+        name = robot.name.upper().replace("_", " ")
+        ImageDraw.Draw(tile).text(NAME_POSITION, name, fill="white", font=font)
+        row = index // COLUMNS
+        column = index % COLUMNS
+        sheet.paste(tile, (column * width, row * height))
+        show("drawing", (index + 1) / len(ROBOTS), robot.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(path)
 
 
-def _picture(robot: RobotCfg) -> np.ndarray:
-    task_id = next((task_id for task_id in SHIPPED if make_task_cfg(task_id).robot == robot), None)
+def _picture_robot(robot: RobotCfg) -> np.ndarray:
+    """Return a picture of a robot. Shape: (2 · TILE[1], 2 · TILE[0], 3), uint8."""
+    task_id = _find_shipped_task(robot)
     if task_id is None:
         with closing(make_simulation("mujoco", robot, SimCfg(), 1, "cpu")) as sim:
             sim.forward(torch.tensor([0]))
-            return _looked_at(sim)
+            return _render_robot(sim)
     policy, cfg, _ = policy_and_task(task_id)
-    with closing(make_watched(task_id, cfg, policy)) as envs:
-        shown = watch(
-            envs, policy, tuple(policy.inputs), [replace(scenes(cfg)[0], seconds=SECONDS)]
-        )
-        for _ in islice(shown, round(SECONDS / cfg.sim.step_dt)):
-            pass
-        return _looked_at(unwrap(envs).sim)
+    scene = replace(make_scenes(cfg)[0], seconds=WALKING_SECONDS)
+    with closing(make_watched_envs(task_id, cfg, policy)) as envs:
+        moments = watch(envs, policy, tuple(policy.inputs), [scene])
+        for _ in range(round(WALKING_SECONDS / cfg.sim.step_dt)):
+            next(moments)
+        return _render_robot(unwrap(envs).sim)
 
 
-def _looked_at(sim: Simulation) -> np.ndarray:
+def _find_shipped_task(robot: RobotCfg) -> str | None:
+    """Return the first task of a robot for which a policy ships."""
+    for task_id in SHIPPED:
+        if make_task_cfg(task_id).robot == robot:
+            return task_id
+    return None
+
+
+def _render_robot(sim: Simulation) -> np.ndarray:
+    """Render the robot from a distance at which it fills the picture."""
     model, data = stand(sim.robot)
-    own = model.geom_bodyid > 0
-    length = np.ptp(data.geom_xpos[own, 0]) + 2 * model.geom_rbound[own].mean()
-    height = (data.geom_xpos[own, 2] + model.geom_rbound[own]).max()
-    distance, azimuth = (
-        max(_WIDE * length, _TALL * height),
-        heading(sim.root_quat_w)[0].item() + _AZIMUTH,
-    )
+    is_robot = model.geom_bodyid > 0
+    length = np.ptp(data.geom_xpos[is_robot, 0]) + 2 * model.geom_rbound[is_robot].mean()
+    height = (data.geom_xpos[is_robot, 2] + model.geom_rbound[is_robot]).max()
+    distance = max(DISTANCE_PER_LENGTH * length, DISTANCE_PER_HEIGHT * height)
+    azimuth = heading(sim.root_quat_w)[0].item() + CAMERA_AZIMUTH
+    # The camera's origin is the base, and it looks at the middle of the robot's height.
     middle = 0.5 * height - sim.robot.base_height
-    flat, up = distance * math.cos(_ELEVATION), middle + distance * math.sin(_ELEVATION)
-    eye = (flat * math.cos(azimuth), flat * math.sin(azimuth), up)
+    along_ground = distance * math.cos(CAMERA_ELEVATION)
+    eye = (
+        along_ground * math.cos(azimuth),
+        along_ground * math.sin(azimuth),
+        middle + distance * math.sin(CAMERA_ELEVATION),
+    )
     sim.viewer = ViewerCfg(eye=eye, lookat=(0.0, 0.0, middle), origin_type="asset_root")
     return sim.render(0, 2 * TILE[0], 2 * TILE[1])

@@ -47,7 +47,8 @@ from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import ACTOR_GROUPS, imitating
 from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
 from legged_envs.training.options import FIRST_TROT, PPOCfg, TrainCfg, complete, first_trot
-from legged_envs.viewing.watch import film_policy, scenes
+from legged_envs.viewing.film import film_policy
+from legged_envs.viewing.scenes import make_scenes
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
@@ -122,7 +123,7 @@ def test_changes_of_the_command_line_come_on_top_of_the_policys(tmp_path):
 def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path, monkeypatch):
     run = write_run(tmp_path / "run", task_id, CHANGES)
     played = []
-    monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
+    monkeypatch.setattr("legged_envs.viewing.play.play", lambda *args: played.append(args))
     play(PlayCfg(task_id, run, changes={"actions.joint_position.scale": 0.9}, seconds=0.1))
     cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
     expected = override(make_task_cfg(task_id), CHANGES | {"actions.joint_position.scale": 0.9})
@@ -341,7 +342,11 @@ def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
         ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"
     ):
         film_policy(
-            GO2, cfg, load_shipped_policy(GO2), tmp_path / "play.mp4", scenes(cfg, seconds=-1.0)
+            GO2,
+            cfg,
+            load_shipped_policy(GO2),
+            tmp_path / "play.mp4",
+            make_scenes(cfg, seconds=-1.0),
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -799,7 +804,7 @@ def test_tasks_and_robots_of_other_packages_work_in_every_verb(
     )
     cli.main(["eval", task_id, "--policy", str(run), "--episodes", "2"])
     played = []
-    monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
+    monkeypatch.setattr("legged_envs.viewing.play.play", lambda *args: played.append(args))
     cli.main(["play", task_id, "--policy", str(run)])
     assert played[0][0] == task_id and load_policy(run).contract["robot"] == "spot"
     monkeypatch.setattr(bench, "SIZES", (2, 3))

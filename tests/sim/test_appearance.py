@@ -257,7 +257,7 @@ def test_play_takes_an_appearance_and_refuses_one_before_anything_is_made(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     played: list[Any] = []
-    monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
+    monkeypatch.setattr("legged_envs.viewing.play.play", lambda *args: played.append(args))
     cli.main(["play", GO2_TASK, "--appearance", "menagerie", "--video", str(tmp_path / "a.mp4")])
     assert played[0][1].viewer.appearance == "menagerie"
     with pytest.raises(SystemExit) as stop:

@@ -42,8 +42,12 @@ from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import PPOCfg, TrainCfg, complete
 from legged_envs.training.ppo import HalfMirror
 from legged_envs.training.trainer import Trainer, train
-from legged_envs.viewing import watch
-from legged_envs.viewing.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
+from legged_envs.viewing import film
+from legged_envs.viewing.film import film_policy
+from legged_envs.viewing.labels import LABEL_HEIGHT
+from legged_envs.viewing.play import play as play_locally
+from legged_envs.viewing.scenes import Scene, make_scenes, make_tour
+from legged_envs.viewing.watch import make_watched_envs
 from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -553,7 +557,7 @@ def test_a_film_too_short_for_its_scenes_is_refused_before_anything_is_written(t
 
 def test_a_tour_stays_within_the_commands_of_its_task():
     go2 = [(1.0, 0.0, 0.0), (0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0)]
-    assert tour(make_task_cfg(GO2)) == [*go2, (0.0, 0.0, 0.0)]
+    assert make_tour(make_task_cfg(GO2)) == [*go2, (0.0, 0.0, 0.0)]
     for task_id, ranges in (
         (G1, {}),
         (GO2, {"lin_vel_y": (0.0, 0.0)}),
@@ -562,7 +566,7 @@ def test_a_tour_stays_within_the_commands_of_its_task():
     ):
         cfg = make_task_cfg(task_id)
         velocity = cfg.commands["velocity"] = replace(cfg.commands["velocity"], **ranges)
-        commands = tour(cfg)
+        commands = make_tour(cfg)
         assert len(commands) == len(set(commands)) > 1
         for low_high, values in zip(
             command_ranges(cfg).values(), zip(*commands, strict=True), strict=True
@@ -571,7 +575,7 @@ def test_a_tour_stays_within_the_commands_of_its_task():
         assert 0.0 in velocity.lin_vel_x or all(
             vx >= velocity.lin_vel_x[0] for vx, _, _ in commands
         )
-    assert [scene.command for scene in scenes(cfg)] == commands
+    assert [scene.command for scene in make_scenes(cfg)] == commands
 
 
 @pytest.mark.parametrize(
@@ -583,27 +587,27 @@ def test_a_tour_stays_within_the_commands_of_its_task():
     ],
 )
 def test_a_command_that_the_task_does_not_know_is_refused(command, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "legged_envs.viewing.watch.play", lambda *args: pytest.fail("it was played")
-    )
+    monkeypatch.setattr("legged_envs.viewing.play.play", lambda *args: pytest.fail("it was played"))
     with pytest.raises(ValueError, match=message):
         play(PlayCfg(GO2, video=tmp_path / "play.mp4", **command))
 
 
 def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_path):
-    envs = make_watched(GO2, make_task_cfg(GO2), load_shipped_policy(GO2))
+    envs = make_watched_envs(GO2, make_task_cfg(GO2), load_shipped_policy(GO2))
     core, pictures, labels = unwrap(envs), [], []
     monkeypatch.setattr(
         type(core.sim), "render", lambda sim, env, w, h, ghost: np.full((h, w, 3), 200, np.uint8)
     )
-    ink = watch._ink
-    monkeypatch.setattr(watch, "_ink", lambda text, width: labels.append(text) or ink(text, width))
-    frame = watch._frame
+    draw = film.draw_label
     monkeypatch.setattr(
-        watch, "_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1]
+        film, "draw_label", lambda picture, text: labels.append(text) or draw(picture, text)
+    )
+    frame = film.render_frame
+    monkeypatch.setattr(
+        film, "render_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1]
     )
     shown = [Scene(2.0, (0.5, 0.0, 0.0)), Scene(0.1, (0.0, 0.3, -0.9))]
-    watch.film(envs, load_shipped_policy(GO2), ("policy",), shown, tmp_path / "walk.mp4")
+    film.film(envs, load_shipped_policy(GO2), ("policy",), shown, tmp_path / "walk.mp4")
     envs.close()
     row = r"  vx ([+-]\d\.\d\d)  vy ([+-]\d\.\d\d) m/s  wz ([+-]\d\.\d\d) rad/s"
     values = [re.fullmatch(rf"command{row}\nspeed  {row}", label).groups() for label in labels]
@@ -650,7 +654,7 @@ def test_a_window_shows_the_command_and_how_fast_the_robot_is(monkeypatch):
         "mujoco.viewer.launch_passive",
         lambda model, data, key_callback: window.listen(key_callback),
     )
-    watch.play(
+    play_locally(
         GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))]
     )
     assert len(window.texts) == 3 and all("\nspeed" in text[2] for text in window.texts)
@@ -1083,7 +1087,7 @@ def test_events_are_left_out_by_what_they_are_for():
     cfg.events["gust"] = replace(cfg.events.pop("push"))
     cfg.events["kick"] = replace(cfg.events["gust"], purpose="place")
     assert set(evaluation_cfg(cfg).events) == set(cfg.events) - {"gust"}
-    envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
+    envs = make_watched_envs(GO2, cfg, load_shipped_policy(GO2))
     assert set(unwrap(envs).cfg.events) == {"root", "joints", "kick"}
     envs.close()
     cfg.events["kick"].purpose = "annoy"

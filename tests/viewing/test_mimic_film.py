@@ -24,17 +24,16 @@ from legged_envs.motions import MotionLibrary, MotionPlayer, shipped_motions
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation
 from legged_envs.sim.cfg import Pose
-from legged_envs.viewing.watch import (
+from legged_envs.viewing.film import (
     FRAMES_PER_SECOND,
-    LABEL_HEIGHT,
     LARGEST_DRIFT,
     REFERENCE_OFFSET,
     RENDER_SIZE,
     VIDEO_WIDTH,
-    Scene,
     film,
-    scenes,
 )
+from legged_envs.viewing.labels import LABEL_HEIGHT
+from legged_envs.viewing.scenes import Scene, make_scenes
 
 # --- ghosts -----------------------------------------------------------------------------------------------------------
 
@@ -277,7 +276,7 @@ def test_a_reference_that_the_robot_lost_stays_in_the_picture(envs, spied, tmp_p
 
 def test_all_clips_are_filmed_where_none_is_named(envs, spied, tmp_path):
     cfg = make_task_cfg("Legged/Go2-Mimic-v0")
-    film(envs, follow, GROUPS, scenes(cfg, seconds=0.04), tmp_path / "mimic.mp4")
+    film(envs, follow, GROUPS, make_scenes(cfg, seconds=0.04), tmp_path / "mimic.mp4")
     assert tuple(clip for clip, *_ in spied) == envs.motion.player.library.names
 
 
@@ -310,9 +309,9 @@ def test_the_mimic_task_is_filmed(make_vec, tmp_path):
 def test_an_unknown_clip_and_a_film_of_no_length_are_refused_before_a_file_is_made(envs, tmp_path):
     cfg, path = make_task_cfg("Legged/Go2-Mimic-v0"), tmp_path / "mimic.mp4"
     with pytest.raises(ValueError, match=r"'moonwalk'.*trot"):
-        film(envs, follow, GROUPS, scenes(cfg, clips=("trot", "moonwalk")), path)
+        film(envs, follow, GROUPS, make_scenes(cfg, clips=("trot", "moonwalk")), path)
     with pytest.raises(ValueError, match=r"seconds.*0\.02.*0\.0"):
-        film(envs, follow, GROUPS, scenes(cfg, clips=("trot",), seconds=0.0), path)
+        film(envs, follow, GROUPS, make_scenes(cfg, clips=("trot",), seconds=0.0), path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from legged_envs.envs.cfg import override
+from legged_envs.evaluation.conditions import EVALUATION_ENV_OPTIONS
 from legged_envs.robots import GO2
 from legged_envs.sim import (
     ObjectCfg,
@@ -21,7 +22,8 @@ from legged_envs.sim import (
     make_simulation,
 )
 from legged_envs.tasks import make_task_cfg
-from legged_envs.viewing import watch
+from legged_envs.viewing.film import film
+from legged_envs.viewing.scenes import Scene
 
 ID = "Legged/Go2-Flat-v0"
 SIZE = {"width": 64, "height": 48}
@@ -109,11 +111,9 @@ def test_the_pictures_of_an_environment_are_the_viewers():
 @pytest.mark.parametrize(("resolution", "size"), [(None, (720, 408)), ((320, 240), (320, 240))])
 def test_films_are_the_viewers(tmp_path, resolution, size):
     cfg = override(make_task_cfg(ID), {"viewer": ViewerCfg((1.5, 1.5, 1.0), resolution=resolution)})
-    envs = gym.make_vec(
-        ID, num_envs=1, cfg=cfg, render_mode="rgb_array", **watch.EVALUATION_ENV_OPTIONS
-    )
+    envs = gym.make_vec(ID, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATION_ENV_OPTIONS)
     path = tmp_path / "film.mp4"
-    watch.film(envs, lambda policy: torch.zeros(1, 12), ("policy",), [watch.Scene(0.08)], path)
+    film(envs, lambda policy: torch.zeros(1, 12), ("policy",), [Scene(0.08)], path)
     frames = imageio_ffmpeg.read_frames(str(path))
     assert next(frames)["size"] == size
     np.testing.assert_allclose(camera_of(envs.unwrapped.sim)[0], (1.5, 1.5, 1.0), atol=1e-5)

@@ -30,6 +30,7 @@ from viser import _messages as messages
 
 from legged_envs import cli
 from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import replaced
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import SHIPPED, Policy, load_shipped_policy
 from legged_envs.robots import GO2
@@ -39,11 +40,14 @@ from legged_envs.sim.scene import build_scene
 from legged_envs.tasks import make_task_cfg
 from legged_envs.terrains import TerrainCfg
 from legged_envs.terrains.terrain import make_terrain
-from legged_envs.viewing import watch
-from legged_envs.viewing.watch import KEYS, Keys, Scene, make_watched
+from legged_envs.viewing.keys import KEYS, Keys
+from legged_envs.viewing.scenes import Scene, make_scenes
+from legged_envs.viewing.watch import find_height_scan, make_watched_envs
+from legged_envs.viewing.web.meshes import make_body_mesh, make_field_mesh
 from legged_envs.viewing.web.panel import Panel
-from legged_envs.viewing.web.play import Session, serving
-from legged_envs.viewing.web.stage import LIFT, body_mesh, field_mesh
+from legged_envs.viewing.web.play import serving
+from legged_envs.viewing.web.scene_stream import SCAN_HEIGHT
+from legged_envs.viewing.web.session import Session
 
 ID, ROUGH = "Legged/Go2-Flat-v0", "Legged/Go2-Rough-v0"
 AHEAD = Scene(1.0, (0.5, 0.0, 0.0))
@@ -61,13 +65,13 @@ def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
     policy, port = load_shipped_policy(task), free_port()
     cfg = make_task_cfg(task)
     cfg.curriculum = {}
-    envs = make_watched(task, watch.replaced(cfg, changes), policy, num_envs=num_envs)
+    envs = make_watched_envs(task, replaced(cfg, changes), policy, num_envs=num_envs)
     with serving(port) as server:
         panel, pages = (
             Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]),
             list[Page](),
         )
-        yield SimpleNamespace(**locals(), frame=panel.frame, stage=panel.stage)
+        yield SimpleNamespace(**locals(), frame=panel.show_frame, stream=panel.stream)
         for page in pages:  # what they have not read would keep the server from stopping
             with suppress(OSError):
                 page.socket.socket.shutdown(socket.SHUT_RDWR)
@@ -183,7 +187,7 @@ def test_a_slider_on_the_page_turns_the_robots_and_the_page_shows_it():
         assert view.session.scene.command == (0.0, 0.0, 0.8)
         page.set("pause", True)
         view.frame()
-        base = min(view.stage.bodies)
+        base = min(view.stream.bodies)
         shown = page.read().nodes[f"/world/{base}"]["batched_wxyzs"].reshape(2, 4)
         np.testing.assert_allclose(shown, view.session.core.sim.root_quat_w.numpy(), atol=1e-5)
         steps = view.session.core.num_steps
@@ -203,9 +207,9 @@ def test_the_mouse_pulls_one_robot_and_lets_go():
         for _ in range(30):
             view.frame()
         before = core.sim.root_pos_w.clone()
-        page.drag(min(view.stage.bodies), 1, "start", (0.0, 0.0, 0.0))
-        page.drag(min(view.stage.bodies), 1, "update", (0.0, 0.5, 0.0))
-        wait(lambda: len(view.stage._events) == 2)
+        page.drag(min(view.stream.bodies), 1, "start", (0.0, 0.0, 0.0))
+        page.drag(min(view.stream.bodies), 1, "update", (0.0, 0.5, 0.0))
+        wait(lambda: len(view.stream._drag_events) == 2)
         for _ in range(10):
             view.frame()
         way = core.sim.root_pos_w - before
@@ -217,29 +221,29 @@ def test_the_mouse_pulls_one_robot_and_lets_go():
         wanted = view.session.pull[1] - before[1].numpy()
         np.testing.assert_allclose(wanted[:2], (0.0, 0.5), atol=0.1)
         assert abs(core.sim.root_pos_w[1].numpy() - view.session.pull[1])[:2].max() < 0.25
-        page.drag(min(view.stage.bodies), 1, "end", (0.0, 0.5, 0.0))
-        wait(lambda: view.stage._events)
+        page.drag(min(view.stream.bodies), 1, "end", (0.0, 0.5, 0.0))
+        wait(lambda: view.stream._drag_events)
         view.frame()
         assert view.session.pull is None
 
 
 def test_the_mouse_lets_go_of_a_robot_whose_episode_begins_anew():
     with viewing() as view:
-        page, base = Page(view).read(), min(view.stage.bodies)
+        page, base = Page(view).read(), min(view.stream.bodies)
         page.drag(base, 0, "start", (0.0, 0.0, 0.0))
         page.drag(base, 0, "update", (0.0, 0.0, 0.3))
-        wait(lambda: len(view.stage._events) == 2)
+        wait(lambda: len(view.stream._drag_events) == 2)
         view.frame()
         assert view.session.pull[0] == 0
         page.set("restart", True)
         for phase in ("update", "update"):
             view.frame()
             page.drag(base, 0, phase, (0.0, 0.0, 0.3))
-            wait(lambda: view.stage._events)
+            wait(lambda: view.stream._drag_events)
         view.frame()
         assert view.session.pull is None
         page.drag(base, 1, "start", (0.0, 0.0, 0.0))
-        wait(lambda: view.stage._events)
+        wait(lambda: view.stream._drag_events)
         view.frame()
         assert view.session.pull[0] == 1
 
@@ -253,11 +257,11 @@ def test_a_task_without_named_rewards_or_commands_has_a_page(task):
     policy = policy or Policy(
         lambda *seen: torch.zeros(len(seen[0]), meaning["action_size"]), meaning
     )
-    scene = watch.scenes(cfg, clips=policy.clips)[0]
-    with closing(make_watched(task, cfg, policy, num_envs=2)) as envs, serving(port) as server:
+    scene = make_scenes(cfg, clips=policy.clips)[0]
+    with closing(make_watched_envs(task, cfg, policy, num_envs=2)) as envs, serving(port) as server:
         panel = Panel(server, Session(envs, policy, scene), cfg, [scene])
         for _ in range(6):
-            panel.frame()
+            panel.show_frame()
         assert ("vx [m/s]" in panel.controls) is (scene.clip is None)
 
 
@@ -265,7 +269,7 @@ def test_a_task_without_a_group_of_terms_sees_no_ground():
     cfg = make_task_cfg(ID)
     cfg.observations = {}
     with pytest.raises(ValueError, match="sees no ground: it takes no --scan"):
-        watch.scan_of(cfg)
+        find_height_scan(cfg)
 
 
 def test_weights_policies_and_mistakes_from_the_page(tmp_path):
@@ -294,7 +298,7 @@ def test_weights_policies_and_mistakes_from_the_page(tmp_path):
         view.frame()  # it goes on as before, and it is told once
         assert len(page.read().told) == 1 and view.session.policy is before is not begun
         shutil.copy(
-            watch.__file__.replace("viewing/watch.py", "policies/go2_flat.safetensors"),
+            SHIPPED[ID],
             tmp_path / "policy.safetensors",
         )
         page.set("load policy", True)
@@ -342,10 +346,10 @@ def test_a_level_puts_every_robot_on_its_tiles_and_the_ground_is_drawn_there():
             view.frame()
         assert (ground.levels == 2).all()
         assert {ground.terrain.kinds[column] for column in ground.columns.tolist()} == {"stairs_up"}
-        scan = view.stage.points.points
+        scan = view.stream.points.points
         x, y, z = torch.from_numpy(scan.astype(np.float32)).unbind(-1)
-        assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y) + LIFT, atol=1e-5)
-        arrows = view.stage.forces.points
+        assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y) + SCAN_HEIGHT, atol=1e-5)
+        arrows = view.stream.forces.points
         lift = (arrows[:, 1, 2] - arrows[:, 0, 2]).sum() / 0.5 / 3  # of the weight of a robot
         assert 0.3 < lift < 3.0
         assert abs(view.session.core.sim.root_pos_w[0] - ground.origins[0]).max() < 2.5
@@ -395,7 +399,7 @@ def test_shapes_are_as_large_as_the_engine_has_them():
         shown = np.flatnonzero(
             (model.geom_bodyid == body) & (model.geom_group < 3) & (model.geom_type > 1)
         )
-        if (mesh := body_mesh(model, body)) is None:
+        if (mesh := make_body_mesh(model, body)) is None:
             assert not len(shown)
             continue
         corners = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
@@ -410,7 +414,10 @@ def test_shapes_are_as_large_as_the_engine_has_them():
             mesh.extents.prod() > 0.6 * (high - low).prod()
         )  # boxes of turned shapes are larger than they
         assert np.allclose(np.linalg.norm(mesh.vertex_normals, axis=1), 1.0)
-    assert len(np.unique(body_mesh(model, model.body("base").id).visual.vertex_colors, axis=0)) > 3
+    assert (
+        len(np.unique(make_body_mesh(model, model.body("base").id).visual.vertex_colors, axis=0))
+        > 3
+    )
 
 
 def test_the_ground_is_drawn_where_feet_touch_it():
@@ -418,7 +425,7 @@ def test_the_ground_is_drawn_where_feet_touch_it():
         TerrainCfg({"rubble": 1.0, "stairs_up": 1.0}, rows=1, columns=2, size=4.0, border=1.0)
     )
     nx, ny = terrain.heights.shape
-    vertices, faces = field_mesh(terrain, np.arange(nx), np.arange(ny))
+    vertices, faces = make_field_mesh(terrain, np.arange(nx), np.arange(ny))
     inside = torch.from_numpy(vertices[faces].mean(1)).float()
     height = Ground(terrain, 1, torch.device("cpu")).height(inside[:, 0], inside[:, 1])
     torch.testing.assert_close(inside[:, 2], height, atol=1e-4, rtol=0.0)
@@ -430,7 +437,7 @@ def test_the_ground_is_drawn_where_feet_touch_it():
 
 def test_keys_drive_the_robot_of_the_window_from_what_it_does():
     keys = Keys(make_task_cfg(ID))
-    scenes = keys.scenes([Scene(0.06, (0.5, 0.0, 0.0)), Scene(0.02, (0.0, 0.0, 0.3))], 0.02)
+    scenes = keys.drive([Scene(0.06, (0.5, 0.0, 0.0)), Scene(0.02, (0.0, 0.0, 0.3))], 0.02)
     keys.press(265)  # before the first step there is nothing to change
     assert [next(scenes).command for _ in range(2)] == [(0.5, 0.0, 0.0)] * 2
     keys.press(ord("A"))
@@ -443,7 +450,7 @@ def test_keys_drive_the_robot_of_the_window_from_what_it_does():
     assert next(scenes).command == (-1.0, 0.1, 0.1)  # the least of the task
     keys.press(257)
     assert next(scenes).command == (0.0, 0.0, 0.0) and next(scenes).seconds == 0.02
-    unheard = Keys(make_task_cfg(ID)).scenes([Scene(0.06, (0.5, 0.0, 0.0))], 0.02)
+    unheard = Keys(make_task_cfg(ID)).drive([Scene(0.06, (0.5, 0.0, 0.0))], 0.02)
     assert len(list(unheard)) == 3 and len(KEYS) == 7
 
 
@@ -477,7 +484,7 @@ def test_a_mistake_is_one_line_before_anything_is_made(capsys, monkeypatch):
 
 
 def test_nothing_of_the_viewer_is_loaded_unless_it_is_used():
-    code = "import sys, legged_envs.cli, legged_envs.viewing.watch, legged_envs.viewing.web.play\n"
+    code = "import sys, legged_envs.cli, legged_envs.viewing.play, legged_envs.viewing.web.play\n"
     code += "assert not {'viser', 'trimesh', 'websockets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

@@ -1,7 +1,10 @@
-"""What can be set on the page, and what is plotted there. Nothing here is called back: each frame asks what was set."""
+"""Controls and plots of the page.
+
+No control calls back. Each frame looks at the values of all controls and applies what changed: so
+everything happens in one thread, between two control steps.
+"""
 
 from collections.abc import Sequence
-from colorsys import hls_to_rgb
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,187 +14,251 @@ import viser
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
-from legged_envs.mdp.commands import VELOCITY_RANGES
 from legged_envs.policy.policy import SHIPPED, Policy
 from legged_envs.tasks.kind import kind_of
-from legged_envs.viewing.watch import FRAMES_PER_SECOND, SMOOTHING, Scene
-from legged_envs.viewing.web.play import PLOT_EVERY, Session
-from legged_envs.viewing.web.stage import Stage
+from legged_envs.viewing.film import FRAMES_PER_SECOND
+from legged_envs.viewing.labels import SmoothedVelocity
+from legged_envs.viewing.scenes import Scene, find_command_ranges
+from legged_envs.viewing.web.plots import LIMIT, Plot
+from legged_envs.viewing.web.scene_stream import SceneStream
+from legged_envs.viewing.web.session import Session
 
-COMMANDS = ("vx [m/s]", "vy [m/s]", "wz [rad/s]")
-PRESSED: dict[str, Any] = {"restart": False, "load policy": False}
-"""Buttons, and how they are before they are pressed."""
-HISTORY = 150
-"""Control steps that a plot shows."""
-
-
-class Plot:
-    """Lines over the last :data:`HISTORY` control steps; ``rows`` have their time and values. Without ``names`` nothing
-    is on the page."""
-
-    def __init__(self, gui: viser.GuiApi, title: str, names: Sequence[str]):
-        self.rows = np.zeros((HISTORY, len(names) + 1))
-        lines: list[Any] = [{}]
-        for i, name in enumerate(names):
-            color = ",".join(
-                f"{255 * part:.0f}"
-                for part in hls_to_rgb(i / len(names), 0.45, 0.8 * (name != "limit"))
-            )
-            lines.append({"label": name, "stroke": f"rgb({color})", "width": 1.5})
-        look: dict[str, Any] = {"title": title, "scales": {"x": {"time": False}}, "height": 230}
-        self._handle = gui.add_uplot(tuple(self.rows.T), tuple(lines), **look) if names else None
-
-    def draw(self) -> None:
-        """Show ``rows`` on the page."""
-        if self._handle is not None:
-            self._handle.data = tuple(self.rows.T)
+COMMAND_LABELS = ("vx [m/s]", "vy [m/s]", "wz [rad/s]")
+"""Labels of the sliders of a velocity command."""
+BUTTONS = ("restart", "load policy")
+"""Labels of the buttons. The value of a button is True after it was pressed."""
+FIRST_POLICY = "as begun"
+"""Name of the policy that acts first."""
+FRAMES_PER_PLOT = 5
+"""Number of frames from one drawing of the plots to the next."""
+NOTIFICATION_SECONDS = 20.0
+"""Time for which a mistake is shown on the page, s."""
 
 
 class Panel:
-    """The controls and plots of a session of the task ``cfg`` on the page of ``server``, which they let act; ``shown``
-    are its clips."""
+    """Controls and plots of a session, on a page that shows its robots.
+
+    Args:
+        server: Server of the page.
+        session: The session that the controls drive.
+        cfg: The task.
+        scenes: Scenes with clips that can be chosen.
+    """
 
     def __init__(
-        self, server: viser.ViserServer, session: Session, cfg: TaskCfg, shown: Sequence[Scene]
+        self, server: viser.ViserServer, session: Session, cfg: TaskCfg, scenes: Sequence[Scene]
     ):
-        self.server, self.session, self.stage = server, session, Stage(server, session)
-        gui, core, ground = server.gui, session.core, session.core.sim.ground
-        self._status = gui.add_markdown("")
-        self.controls: dict[str, Any] = {"pause": gui.add_checkbox("pause", False)}
-        """What can be set, by its label."""
-        self._slider("speed", 0.05, 2.0, 0.05, 1.0)
-        self._slider("follow robot", 0, core.num_envs - 1, 1, 0)
+        self.server = server
+        self.session = session
+        self.stream = SceneStream(server, session)
+        """The robots on the page."""
+        self.controls: dict[str, Any] = {}
+        """Handle of each control, by its label."""
+        self._status = server.gui.add_markdown("")
+        self._add_general_controls()
+        self._command_labels = self._add_command_sliders(cfg)
+        self._add_clips(scenes)
+        self._add_tiles()
+        self._policies: dict[str, Policy | Path] = {FIRST_POLICY: session.policy}
+        self._acting_policy = FIRST_POLICY
+        self._add_policies()
+        self._default_weights = self._add_weights()
+        self._plots = self._add_plots()
+        # A limit of 0 allows no cost at all. The plot then shows the cost itself.
+        self._cost_limits = np.array([limit or 1.0 for limit in session.core.cost_limits])
+        self._applied: dict[str, Any] = {"policy": FIRST_POLICY, "clip": session.scene.clip}
+        self._release_buttons()
+        self._time_due = 0.0
+        self._velocity = SmoothedVelocity()
+        self._num_frames = 0
+
+    def _add_slider(self, label: str, low: float, high: float, step: float, value: float) -> None:
+        self.controls[label] = self.server.gui.add_slider(label, low, high, step, value)
+
+    def _add_general_controls(self) -> None:
+        gui = self.server.gui
+        core = self.session.core
+        self.controls["pause"] = gui.add_checkbox("pause", False)
+        self._add_slider("speed", low=0.05, high=2.0, step=0.05, value=1.0)
+        self._add_slider("follow robot", low=0, high=core.num_envs - 1, step=1, value=0)
         self.controls["restart"] = gui.add_button("restart")
         self.controls["contact forces"] = gui.add_checkbox("contact forces", False)
-        self.controls["height scan"] = gui.add_checkbox(
-            "height scan", False, visible=ground is not None
-        )
+        has_ground = core.sim.ground is not None
+        self.controls["height scan"] = gui.add_checkbox("height scan", False, visible=has_ground)
         gui.add_markdown("Drag a robot to pull it.")
-        self._commands = (
-            COMMANDS if kind_of(cfg).has_velocity_command and session.scene.clip is None else ()
-        )
-        for label, name, value in zip(
-            self._commands, VELOCITY_RANGES, session.scene.command or (), strict=False
-        ):
-            low, high = getattr(cfg.commands["velocity"], name)
-            self._slider(label, min(low, value), max(high, value), 0.05, value)
-        if clips := tuple(scene.clip for scene in shown if scene.clip is not None):
-            self.controls["clip"] = gui.add_dropdown("clip", clips)
-        if ground is not None:
-            self.controls["terrain"] = gui.add_dropdown(
-                "terrain", tuple(dict.fromkeys(ground.terrain.kinds))
-            )
-            self._slider(
-                "level", 0, len(ground.tile_origins) - 1, 1, ground.terrain.first_levels[0]
-            )
-        self._policies: dict[str, Policy | Path] = {"as begun": session.policy}
-        self._acting = "as begun"
-        if session.policy.task_id in SHIPPED:
-            self._policies["shipped"] = SHIPPED[session.policy.task_id]
+
+    def _add_command_sliders(self, cfg: TaskCfg) -> tuple[str, ...]:
+        """Add the sliders of the velocity command, and return their labels, if the task has one."""
+        scene = self.session.scene
+        if not kind_of(cfg).has_velocity_command or scene.clip is not None:
+            return ()
+        if scene.command is None:
+            return ()
+        ranges = find_command_ranges(cfg)
+        for label, span, value in zip(COMMAND_LABELS, ranges, scene.command, strict=True):
+            low, high = span
+            # The first command may lie outside of the range: 0 always may be asked for.
+            self._add_slider(label, min(low, value), max(high, value), step=0.05, value=value)
+        return COMMAND_LABELS
+
+    def _add_clips(self, scenes: Sequence[Scene]) -> None:
+        clips = [scene.clip for scene in scenes if scene.clip is not None]
+        if clips:
+            self.controls["clip"] = self.server.gui.add_dropdown("clip", clips)
+
+    def _add_tiles(self) -> None:
+        ground = self.session.core.sim.ground
+        if ground is None:
+            return
+        kinds = list(dict.fromkeys(ground.terrain.kinds))
+        self.controls["terrain"] = self.server.gui.add_dropdown("terrain", kinds)
+        highest = len(ground.tile_origins) - 1
+        first = ground.terrain.first_levels[0]
+        self._add_slider("level", low=0, high=highest, step=1, value=first)
+
+    def _add_policies(self) -> None:
+        gui = self.server.gui
+        task_id = self.session.policy.task_id
+        if task_id in SHIPPED:
+            self._policies["shipped"] = SHIPPED[task_id]
         self.controls["policy"] = gui.add_dropdown("policy", tuple(self._policies))
         self.controls["file or run"] = gui.add_text("file or run", "")
         self.controls["load policy"] = gui.add_button("load policy")
-        weights = dict(zip(core.rewards.names, core.rewards.weights, strict=True))
-        self._weights = {name: weight or 1.0 for name, weight in weights.items()}
-        with gui.add_folder(
-            "reward weights / the task's", expand_by_default=False
-        ):  # which may have many zeros
-            for name, weight in weights.items():
-                self._slider(f"weight of {name}", 0.0, 2.0, 0.02, float(weight != 0.0))
+
+    def _add_weights(self) -> dict[str, float]:
+        """Add a slider for each reward term, and return the weight that 1 stands for."""
+        rewards = self.session.core.rewards
+        defaults = {}
+        # The folder is closed at first, because many weights may be 0.
+        with self.server.gui.add_folder("reward weights / the task's", expand_by_default=False):
+            for name, weight in zip(rewards.names, rewards.weights, strict=True):
+                value = 1.0 if weight != 0.0 else 0.0
+                self._add_slider(f"weight of {name}", low=0.0, high=2.0, step=0.02, value=value)
+                defaults[name] = weight or 1.0
+        return defaults
+
+    def _add_plots(self) -> tuple[Plot, Plot, Plot]:
+        """Add the plots of reward terms, cost terms and joint torques."""
+        gui = self.server.gui
+        core = self.session.core
+        cost_curves = (*core.cost_names, LIMIT) if core.cost_names else ()
         side = gui.add_panel()
         with side.add_tab("plots"):
             rewards = Plot(gui, "reward terms, 1/s", core.rewards.names)
-            costs = Plot(
-                gui,
-                "cost terms / their limits",
-                (*core.cost_names, "limit") if core.cost_names else (),
-            )
-            self._plots = (
-                rewards,
-                costs,
-                Plot(gui, "joint torques / their limits", core.cfg.robot.joint_names),
-            )
+            costs = Plot(gui, "cost terms / their limits", cost_curves)
+            torques = Plot(gui, "joint torques / their limits", core.cfg.robot.joint_names)
         side.dock_left()
-        self._limits = np.array([limit or 1.0 for limit in core.cost_limits])
-        self._set: dict[str, Any] = {"policy": "as begun", "clip": session.scene.clip, **PRESSED}
-        self._due, self._speed, self._frames = 0.0, np.zeros(3), 0
+        return rewards, costs, torques
 
-    def _slider(self, label: str, low: float, high: float, step: float, value: float) -> None:
-        self.controls[label] = self.server.gui.add_slider(label, low, high, step, value)
+    def _release_buttons(self) -> None:
+        for button in BUTTONS:
+            self._applied[button] = False
 
-    def frame(self, figures: str = "") -> None:
-        """Let a frame's time pass in the session, as it is set, and show it, at times with plots and ``figures``. What
-        cannot be set is told on the page and in the terminal."""
-        try:
-            self._apply({label: control.value for label, control in self.controls.items()})
-        except Exception as error:
-            if not is_mistake(error):
-                raise
-            print(f"legged-envs: {error}", flush=True)
-            for client in self.server.get_clients().values():
-                client.add_notification(
-                    "That cannot be", str(error), color="red", auto_close_seconds=20.0
-                )
-        step_dt, followed = self.session.core.step_dt, int(self.controls["follow robot"].value)
-        self.stage.hold()
-        self._due += (
-            (not self.controls["pause"].value) * self.controls["speed"].value / FRAMES_PER_SECOND
-        )
-        while self._due > 0.5 * step_dt:
-            self._due -= step_dt
-            self.session.step()
-            self._record(followed)
-        self.stage.draw(followed)
-        if self._frames % PLOT_EVERY == 0:
-            vx, vy, wz = self._speed
+    def show_frame(self, figures: str = "") -> None:
+        """Let the time of one frame pass, and show it.
+
+        A mistake, such as a policy that does not fit, is shown on the page and in the terminal.
+
+        Args:
+            figures: Text below the measured velocity, which is renewed with the plots.
+        """
+        self._apply_controls()
+        followed = int(self.controls["follow robot"].value)
+        self.stream.update_pull()
+        self._run_steps(followed)
+        self.stream.draw(followed)
+        if self._num_frames % FRAMES_PER_PLOT == 0:
+            vx, vy, wz = self._velocity.value
             self._status.content = (
                 f"vx {vx:+.2f}, vy {vy:+.2f} m/s, wz {wz:+.2f} rad/s  \n{figures}"
             )
             for plot in self._plots:
                 plot.draw()
-        self._frames += 1
+        self._num_frames += 1
 
-    def _apply(self, values: dict[str, Any]) -> None:
-        session, core, stage = self.session, self.session.core, self.stage
-        new = {label: value for label, value in values.items() if value != self._set.get(label)}
-        self._set = {**values, **PRESSED}  # also what cannot be is not tried again
-        for button in PRESSED.keys() & new.keys():
-            self.controls[button].value = False
-        stage.forces.visible, stage.points.visible = values["contact forces"], values["height scan"]
-        if self._commands:
-            vx, vy, wz = (values[label] for label in self._commands)
-            session.command((vx, vy, wz))
-        for name in core.rewards.names:
-            if (label := f"weight of {name}") in new:
-                core.rewards.set_weight(name, new[label] * self._weights[name])
-        if "clip" in new:
-            session.restart(replace(session.scene, clip=new["clip"]))
-        if new.keys() & {"terrain", "level"}:
-            session.place(values["terrain"], int(values["level"]))
-        elif "restart" in new:
-            session.restart()
-        if "policy" in new:
-            self.controls["policy"].value = self._set["policy"] = (
-                self._acting
-            )  # until it is known to fit
-            session.take_policy(self._policies[new["policy"]])
-            self.controls["policy"].value = self._set["policy"] = self._acting = new["policy"]
-        if "load policy" in new:
+    def _run_steps(self, followed: int) -> None:
+        """Run the control steps of one frame."""
+        if not self.controls["pause"].value:
+            self._time_due += self.controls["speed"].value / FRAMES_PER_SECOND
+        step_dt = self.session.core.step_dt
+        while self._time_due > 0.5 * step_dt:
+            self._time_due -= step_dt
+            self.session.step()
+            self._record_step(followed)
+
+    def _record_step(self, env_id: int) -> None:
+        """Add the values of a robot after one more control step to the plots."""
+        core = self.session.core
+        self._velocity.update(core, env_id)
+        time = core.num_steps * core.step_dt
+        rewards, costs, torques = self._plots
+        rewards.add(time, self.session.rewards[env_id].tolist())
+        if core.cost_names:
+            relative_costs = self.session.costs[env_id].numpy() / self._cost_limits
+            costs.add(time, (*relative_costs, 1.0))
+        torque_limits = np.array(core.cfg.robot.torque_limits)
+        torques.add(time, core.robot.joint_torque[env_id].numpy() / torque_limits)
+
+    def _apply_controls(self) -> None:
+        values = {label: control.value for label, control in self.controls.items()}
+        changed = set()
+        for label, value in values.items():
+            if value != self._applied.get(label):
+                changed.add(label)
+        # Remembered before it is applied, so that a mistake is not tried again in each frame.
+        self._applied = dict(values)
+        self._release_buttons()
+        for button in BUTTONS:
+            if button in changed:
+                self.controls[button].value = False
+        try:
+            self._apply_scene(values, changed)
+            self._apply_policy(values, changed)
+        except Exception as error:
+            if not is_mistake(error):
+                raise
+            self._show_mistake(str(error))
+
+    def _show_mistake(self, message: str) -> None:
+        print(f"legged-envs: {message}", flush=True)
+        for client in self.server.get_clients().values():
+            client.add_notification(
+                "That cannot be", message, color="red", auto_close_seconds=NOTIFICATION_SECONDS
+            )
+
+    def _apply_scene(self, values: dict[str, Any], changed: set[str]) -> None:
+        """Apply everything but the policy."""
+        self.stream.forces.visible = values["contact forces"]
+        self.stream.points.visible = values["height scan"]
+        if self._command_labels:
+            vx, vy, wz = (values[label] for label in self._command_labels)
+            self.session.hold_command((vx, vy, wz))
+        for name, default in self._default_weights.items():
+            label = f"weight of {name}"
+            if label in changed:
+                self.session.core.rewards.set_weight(name, values[label] * default)
+        if "clip" in changed:
+            self.session.restart(replace(self.session.scene, clip=values["clip"]))
+        if "terrain" in changed or "level" in changed:
+            self.session.place_robots(values["terrain"], int(values["level"]))
+        elif "restart" in changed:
+            self.session.restart()
+
+    def _apply_policy(self, values: dict[str, Any], changed: set[str]) -> None:
+        if "policy" in changed:
+            chosen = values["policy"]
+            # The page shows the old policy until the new one is known to fit.
+            self._show_policy(self._acting_policy)
+            self.session.change_policy(self._policies[chosen])
+            self._show_policy(chosen)
+        if "load policy" in changed:
             path = values["file or run"]
-            session.take_policy(Path(path))
+            self.session.change_policy(Path(path))
             self._policies[path] = Path(path)
             self.controls["policy"].options = tuple(self._policies)
-            self.controls["policy"].value = self._set["policy"] = self._acting = path
+            self._show_policy(path)
 
-    def _record(self, i: int) -> None:
-        """Take in how robot ``i`` is after one more control step."""
-        session, core = self.session, self.session.core
-        measured = np.array(
-            (*core.robot.lin_vel_b[i, :2].tolist(), core.robot.ang_vel_b[i, 2].item())
-        )
-        self._speed += (measured - self._speed) * core.step_dt / SMOOTHING
-        torques = core.robot.joint_torque[i].numpy() / np.array(core.cfg.robot.torque_limits)
-        costs = (*session.costs[i].numpy() / self._limits, 1.0) if core.cost_names else ()
-        values = session.rewards[i].tolist(), costs, torques
-        for plot, row in zip(self._plots, values, strict=True):
-            plot.rows = np.vstack((plot.rows[1:], (core.num_steps * core.step_dt, *row)))
+    def _show_policy(self, name: str) -> None:
+        self._acting_policy = name
+        self._applied["policy"] = name
+        self.controls["policy"].value = name

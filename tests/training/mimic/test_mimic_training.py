@@ -47,7 +47,8 @@ from legged_envs.training.mimic_options import (
 from legged_envs.training.options import ALGORITHMS, PPOCfg, TrainCfg
 from legged_envs.training.ppo import HalfMirror
 from legged_envs.training.trainer import Trainer, train
-from legged_envs.viewing.watch import Scene, make_watched, watch
+from legged_envs.viewing.scenes import Scene
+from legged_envs.viewing.watch import make_watched_envs, watch
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
@@ -830,7 +831,7 @@ def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watch
     judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
     assert 0.0 < judge.run(do_nothing).clips["trot"].tracking <= 1.0
     judge.close()
-    envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
+    envs = make_watched_envs(GO2, cfg, load_shipped_policy(GO2))
     start = cfg.events["start"].params
     assert [
         scene.clip for scene in watch(envs, do_nothing, ACTOR_GROUPS, [Scene(0.04, clip="trot")])

@@ -1,0 +1,159 @@
+"""Films: mp4 files of the first robot, with labels and the reference of a clip."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+
+from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.evaluation.conditions import PolicyFunction
+from legged_envs.evaluation.metrics.mimic import motion_of
+from legged_envs.policy.policy import Policy
+from legged_envs.runs.progress import Show, show_nothing
+from legged_envs.sim.cfg import Pose
+from legged_envs.viewing.labels import draw_label, label_scenes
+from legged_envs.viewing.scenes import Scene, make_scenes
+from legged_envs.viewing.watch import make_watched_envs, watch
+
+RENDER_SIZE = (960, 544)
+"""Size of rendered frames without ``viewer.resolution``, pixels."""
+VIDEO_WIDTH = 720
+"""Width of the video, pixels. Frames are rendered larger than the video and scaled down, which is
+the cheapest antialiasing without a GPU."""
+FRAMES_PER_SECOND = 25
+"""Frame rate of films and of the page."""
+VIDEO_QUALITY = 6
+"""Quality of the encoder, 0 to 10."""
+REFERENCE_OFFSET = (0.0, 0.7, 0.0)
+"""Displacement at which the reference is drawn, m, world frame: to the right of the robot."""
+LARGEST_DRIFT = 0.2
+"""Largest distance of robot and reference along x and y that is shown, m. With more, the reference
+would leave the picture."""
+
+
+def film_policy(
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    path: Path,
+    scenes: Sequence[Scene] = (),
+    show: Show = show_nothing,
+    scan: bool = False,
+) -> None:
+    """Write an mp4 of a policy.
+
+    Args:
+        task_id: Registered id.
+        cfg: The task.
+        policy: The policy.
+        path: The file.
+        scenes: Scenes to film. Empty: those of :func:`make_scenes`.
+        show: Function that shows the progress.
+        scan: Draw the points of the ground that the policy sees.
+
+    Raises:
+        RuntimeError: If this machine cannot render. No file is written.
+    """
+    with closing(make_watched_envs(task_id, cfg, policy, scan)) as envs:
+        film(envs, policy, tuple(policy.inputs), scenes or make_scenes(cfg), path, show)
+
+
+def film(
+    envs: VectorEnv,
+    policy: PolicyFunction,
+    groups: Sequence[str],
+    scenes: Sequence[Scene],
+    path: Path,
+    show: Show = show_nothing,
+) -> None:
+    """Write an mp4 of the first robot, and of the reference that it imitates.
+
+    Args:
+        envs: Environments with the options ``EVALUATION_ENV_OPTIONS``.
+        policy: Function of the observations of ``groups`` that returns the actions.
+        groups: Names of the observation groups that the policy takes.
+        scenes: Scenes to film.
+        path: The file. If filming fails, it is removed.
+        show: Function that shows the progress.
+
+    Raises:
+        RuntimeError: If this machine cannot render. No file is written.
+    """
+    import imageio_ffmpeg
+
+    core = unwrap(envs)
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
+    moments = watch(envs, policy, groups, scenes)
+    frames = _render_frames(core, moments, steps_per_frame)
+    # A machine that cannot render fails here, before a file is made.
+    first_frame = next(frames)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    num_steps = sum(round(scene.seconds / core.step_dt) for scene in scenes)
+    num_frames = num_steps / steps_per_frame
+    size = _frame_size(core)
+    # The encoder takes only even widths.
+    width = VIDEO_WIDTH if core.sim.viewer.resolution is None else size[0] // 2 * 2
+    writer = imageio_ffmpeg.write_frames(
+        str(path),
+        size,
+        fps=1.0 / (core.step_dt * steps_per_frame),
+        quality=VIDEO_QUALITY,
+        output_params=["-preset", "veryfast", "-vf", f"scale={width}:-2:flags=area"],
+    )
+    try:
+        with closing(writer):
+            # The first value starts the generator. It is no frame.
+            writer.send(None)
+            writer.send(first_frame.tobytes())
+            show("filming", min(1 / num_frames, 1.0))
+            for count, frame in enumerate(frames, start=2):
+                writer.send(frame.tobytes())
+                show("filming", min(count / num_frames, 1.0))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _render_frames(
+    core: LeggedVectorEnv, moments: Iterator[Scene], steps_per_frame: int
+) -> Iterator[np.ndarray]:
+    for step, (scene, label) in enumerate(label_scenes(core, moments)):
+        if step % steps_per_frame == 0:
+            yield render_frame(core, scene, label)
+
+
+def render_frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
+    """Return a picture of the first robot at this moment, with a label.
+
+    Args:
+        core: The environments.
+        scene: The scene. In a clip, the reference is drawn next to the robot.
+        label: Text at the top.
+
+    Returns:
+        The picture. Shape: (height, width, 3), uint8.
+    """
+    reference = None if scene.clip is None else _reference_pose(core)
+    picture = core.sim.render(0, *_frame_size(core), ghost=reference)
+    draw_label(picture, label)
+    return picture
+
+
+def _reference_pose(core: LeggedVectorEnv) -> Pose:
+    """Return the pose of the first robot's reference, next to the robot."""
+    reference = motion_of(core).player.sample()[0]
+    robot_pos_w = core.sim.root_pos_w[0, :2]
+    drift = reference.root_pos_w[:2] - robot_pos_w
+    drift = drift.clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
+    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:]))
+    position = position + drift.new_tensor(REFERENCE_OFFSET)
+    return Pose(position, reference.root_quat_w, reference.joint_pos)
+
+
+def _frame_size(core: LeggedVectorEnv) -> tuple[int, int]:
+    """Return width and height of rendered frames, pixels."""
+    return core.sim.viewer.resolution or RENDER_SIZE

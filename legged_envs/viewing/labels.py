@@ -1,0 +1,86 @@
+"""Labels of pictures: the command of a robot, and its measured velocity."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.viewing.scenes import Scene
+
+LABEL_HEIGHT = 56
+"""Height of the label at the top of a rendered frame, pixels."""
+LETTER_SIZE = 19
+"""Size of the letters, pixels."""
+LABEL_BRIGHTNESS = 0.35
+"""Brightness of the picture behind a label, as a fraction."""
+SMOOTHING_TIME = 0.3
+"""Time constant of shown velocities and rewards, s. Within a stride, the raw values oscillate."""
+
+
+class SmoothedVelocity:
+    """Velocity of a robot in its own frame, averaged over :data:`SMOOTHING_TIME`."""
+
+    def __init__(self) -> None:
+        self.value = np.zeros(3)
+        """vx, m/s, vy, m/s, and wz, rad/s."""
+
+    def update(self, core: LeggedVectorEnv, env_id: int) -> None:
+        """Include the velocity after one more control step.
+
+        Args:
+            core: The environments.
+            env_id: Index of the robot's environment.
+        """
+        vx, vy = core.robot.lin_vel_b[env_id, :2].tolist()
+        wz = core.robot.ang_vel_b[env_id, 2].item()
+        measured = np.array((vx, vy, wz))
+        self.value += (measured - self.value) * core.step_dt / SMOOTHING_TIME
+
+
+def label_scenes(core: LeggedVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple[Scene, str]]:
+    """Yield the scene after each control step, with a label of the first robot.
+
+    Args:
+        core: The environments.
+        scenes: Scene after each control step. The robots step when the next one is asked for.
+    """
+    velocity = SmoothedVelocity()
+    for scene in scenes:
+        if scene.clip is not None:
+            yield scene, scene.clip
+            continue
+        velocity.update(core, env_id=0)
+        label = _format_velocity("speed", *velocity.value)
+        if scene.command is not None:
+            label = f"{_format_velocity('command', *scene.command)}\n{label}"
+        yield scene, label
+
+
+def _format_velocity(title: str, vx: float, vy: float, wz: float) -> str:
+    return f"{title:7}  vx {vx:+.2f}  vy {vy:+.2f} m/s  wz {wz:+.2f} rad/s"
+
+
+def draw_label(picture: np.ndarray, label: str) -> None:
+    """Draw a label into the top of a picture, white on a darkened background.
+
+    Args:
+        picture: The picture, changed in place. Shape: (height, width, 3), uint8.
+        label: One or two lines of text.
+    """
+    ink = _render_text(label, picture.shape[1])
+    background = picture[:LABEL_HEIGHT] * (LABEL_BRIGHTNESS * (1.0 - ink))
+    picture[:LABEL_HEIGHT] = background + 255.0 * ink
+
+
+def _render_text(text: str, width: int) -> np.ndarray:
+    """Return the ink at each pixel of a label, 0 to 1. Shape: (LABEL_HEIGHT, width, 1)."""
+    from matplotlib import get_data_path
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf", LETTER_SIZE)
+    image = Image.new("L", (width, LABEL_HEIGHT))
+    centre = (width / 2, LABEL_HEIGHT / 2)
+    ImageDraw.Draw(image).multiline_text(
+        centre, text, fill=255, font=font, anchor="mm", align="center"
+    )
+    return np.asarray(image)[..., None] / np.float32(255.0)

@@ -1,0 +1,75 @@
+"""Shows a policy in MuJoCo's window, or writes a film of it."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.policy.policy import Policy
+from legged_envs.runs.progress import LINE_INTERVAL, showing
+from legged_envs.viewing.film import film_policy
+from legged_envs.viewing.keys import Keys
+from legged_envs.viewing.labels import label_scenes
+from legged_envs.viewing.scenes import Scene
+from legged_envs.viewing.watch import make_watched_envs, watch
+
+
+def play(
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    video: Path | None,
+    scenes: Sequence[Scene],
+    scan: bool = False,
+) -> None:
+    """Show a policy in a window, or write a film of it.
+
+    Args:
+        task_id: Registered id.
+        cfg: The task.
+        policy: The policy.
+        video: An mp4 to write. None: open a window, which needs a display.
+        scenes: Scenes to show.
+        scan: Draw the points of the ground that the policy sees.
+    """
+    if video is None:
+        play_in_window(task_id, cfg, policy, scenes, scan)
+        return
+    console = Console()
+    with showing(console, LINE_INTERVAL) as show:
+        film_policy(task_id, cfg, policy, video, scenes, show, scan)
+    console.print(f"wrote {video}", markup=False)
+
+
+def play_in_window(
+    task_id: str, cfg: TaskCfg, policy: Policy, scenes: Sequence[Scene], scan: bool
+) -> None:
+    """Show a policy in a window in real time, until the scenes end or the window is closed.
+
+    Keys drive a robot that follows commands.
+
+    Args:
+        task_id: Registered id.
+        cfg: The task.
+        policy: The policy.
+        scenes: Scenes to show.
+        scan: Draw the points of the ground that the policy sees.
+    """
+    envs = make_watched_envs(task_id, cfg, policy, scan)
+    core = unwrap(envs)
+    keys = Keys(cfg)
+    shown: Iterable[Scene] = scenes
+    if scenes[0].command is not None:
+        shown = keys.drive(scenes, core.step_dt)
+    moments = watch(envs, policy, tuple(policy.inputs), shown)
+    next_frame = time.perf_counter()
+    for _, label in label_scenes(core, moments):
+        window_is_open = core.sim.view(0, label, keys.press)
+        if not window_is_open:
+            break
+        next_frame += core.step_dt
+        time.sleep(max(0.0, next_frame - time.perf_counter()))
+    envs.close()

@@ -1,0 +1,152 @@
+"""Scenes: what a robot is asked to do, and for how long, while it is shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import cast
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.evaluation.conditions import Range, command_ranges
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.tasks.kind import kind_of
+from legged_envs.tasks.mimic import clip_names
+
+Command = tuple[float, float, float]
+"""Velocity command: vx, m/s, vy, m/s, and wz, rad/s."""
+
+TOUR: tuple[Command, ...] = (
+    (1.0, 0.0, 0.0),
+    (0.6, 0.0, 0.9),
+    (0.0, 0.8, 0.0),
+    (0.0, 0.0, -0.9),
+    (-0.6, 0.0, 0.0),
+    (0.0, 0.0, 0.0),
+)
+"""Commands of a tour, as fractions of the largest command that a task has in each direction."""
+TOUR_SECONDS = 2.5
+"""Duration of each command of a tour, s."""
+COMMAND_SECONDS = 10.0
+"""Duration of a single command, s."""
+CLIP_SECONDS = 4.0
+"""Duration of each clip, s."""
+ROUGH_GROUND_SPEED = 0.8
+"""Largest forward command on rough ground, m/s."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a robot is asked to do for a while.
+
+    A scene has a velocity command to follow, or a clip to imitate from its start. With neither, the
+    robot does whatever else its task asks for.
+    """
+
+    seconds: float
+    """Duration, s."""
+    command: Command | None = (0.0, 0.0, 0.0)
+    """Velocity command. None: the task has none."""
+    clip: str | None = None
+    """Name of the clip. None: no motion is imitated."""
+
+
+def make_scenes(
+    cfg: TaskCfg,
+    command: Command | None = None,
+    clips: Sequence[str] = (),
+    seconds: float | None = None,
+    total: float | None = None,
+) -> list[Scene]:
+    """Return the scenes that show a policy.
+
+    On a mimic task there is one scene for each clip. On other tasks there is one scene with the
+    command, or a tour of the commands that the task has.
+
+    Args:
+        cfg: The task.
+        command: Velocity command. None: a tour of the task's commands.
+        clips: Names of clips of a mimic task. Empty: all.
+        seconds: Duration of each scene, s. None: as the constants of this module.
+        total: Duration of all scenes together, s. It replaces ``seconds``.
+
+    Raises:
+        ValueError: If the task has no such command or clip, or a scene is shorter than a control
+            step.
+    """
+    chosen = _choose_scenes(cfg, command, clips)
+    step_dt = cfg.sim.step_dt
+    if total is not None:
+        seconds = total / len(chosen)
+        if not step_dt <= seconds < inf:
+            raise ValueError(
+                f"--video-seconds must be at least a control step of {step_dt:g} s "
+                f"for each of {len(chosen)} scenes, got {total}"
+            )
+    elif seconds is not None and not step_dt <= seconds < inf:
+        raise ValueError(
+            f"--seconds must be at least a control step of {step_dt:g} s, got {seconds}"
+        )
+    if seconds is None:
+        return chosen
+    return [replace(scene, seconds=seconds) for scene in chosen]
+
+
+def _choose_scenes(cfg: TaskCfg, command: Command | None, clips: Sequence[str]) -> list[Scene]:
+    kind = kind_of(cfg)
+    if kind.imitates_motions:
+        return [Scene(CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
+    if not kind.follows_velocity:
+        if command is not None:
+            raise ValueError("the task has no velocity command: it takes no --vx, --vy and --wz")
+        return [Scene(COMMAND_SECONDS, command=None)]
+    if command is not None:
+        _check_command(cfg, command)
+        return [Scene(COMMAND_SECONDS, command)]
+    if kind.has_terrain:
+        # A robot that turns would leave the tiles, so it walks ahead.
+        _, fastest = command_ranges(cfg)["lin_vel_x"]
+        return [Scene(COMMAND_SECONDS, (min(ROUGH_GROUND_SPEED, fastest), 0.0, 0.0))]
+    return [Scene(TOUR_SECONDS, each) for each in make_tour(cfg)]
+
+
+def make_tour(cfg: TaskCfg) -> list[Command]:
+    """Return the commands of :data:`TOUR` within the task's :func:`command_ranges`.
+
+    A direction that the task does not have is left out.
+    """
+    ranges = command_ranges(cfg)
+    commands: list[Command] = []
+    for x_part, y_part, turn_part in TOUR:
+        vx = _scale_to_range(x_part, ranges["lin_vel_x"])
+        vy = _scale_to_range(y_part, ranges["lin_vel_y"])
+        wz = _scale_to_range(turn_part, ranges["ang_vel_z"])
+        command = (vx, vy, wz)
+        stands = command == (0.0, 0.0, 0.0)
+        shall_stand = (x_part, y_part, turn_part) == (0.0, 0.0, 0.0)
+        if (shall_stand or not stands) and command not in commands:
+            commands.append(command)
+    return commands
+
+
+def _scale_to_range(part: float, span: Range) -> float:
+    """Return a fraction of the end of a range that lies in its direction, within the range."""
+    low, high = span
+    end = high if part > 0.0 else -low
+    return min(max(part * end, low), high)
+
+
+def find_command_ranges(cfg: TaskCfg) -> tuple[Range, Range, Range]:
+    """Return the ranges of vx, vy and wz from which a task draws its velocity commands."""
+    velocity = cast(VelocityCommandCfg, cfg.commands["velocity"])
+    return velocity.lin_vel_x, velocity.lin_vel_y, velocity.ang_vel_z
+
+
+def _check_command(cfg: TaskCfg, command: Command) -> None:
+    options = ("--vx", "--vy", "--wz")
+    for option, span, value in zip(options, find_command_ranges(cfg), command, strict=True):
+        low, high = span
+        # A robot can always be asked to stand, also where the task draws no such command.
+        if value != 0.0 and not low <= value <= high:
+            raise ValueError(
+                f"{option} must be within the commands of this task, "
+                f"{low:g} to {high:g}, got {value:g}"
+            )
