@@ -54,7 +54,8 @@ def trot_targets(robot: RobotCfg, time: float) -> Tensor:
         Shape: (num_joints,), rad.
     """
     targets = torch.tensor(robot.default_joint_pos)
-    wave = math.sin(2.0 * math.pi * STEP_FREQUENCY * time)
+    phase = 2.0 * math.pi * STEP_FREQUENCY * time
+    wave = math.sin(phase)
     for pair, sign in zip(robot.diagonals, (1.0, -1.0), strict=True):
         lift = max(0.0, sign * wave)
         for foot in pair:
@@ -76,9 +77,11 @@ def push_all(sim: Simulation, velocity: tuple[float, float, float]) -> None:
 def lift_all(sim: Simulation, height: float) -> None:
     """Put all robots, without velocity, higher by ``height``, m."""
     ids = torch.arange(sim.num_envs, device=sim.device)
-    offset = torch.tensor((0.0, 0.0, height), device=sim.device)
-    still = torch.zeros(sim.num_envs, 3, device=sim.device)
-    sim.write_root_state(ids, sim.root_pos_w + offset, sim.root_quat_w.clone(), still, still)
+    pos = sim.root_pos_w.clone()
+    pos[:, 2] += height
+    quat = sim.root_quat_w.clone()
+    still = torch.zeros_like(pos)
+    sim.write_root_state(ids, pos, quat, still, still)
     sim.forward(ids)
 
 
@@ -98,5 +101,9 @@ def distance(sim: Simulation, other: Simulation) -> Tensor:
     root = (one["root_pos_w"] - two["root_pos_w"]).norm(dim=1)
     speed = (one["root_lin_vel_w"] - two["root_lin_vel_w"]).norm(dim=1)
     joints = (one["joint_pos"] - two["joint_pos"]).abs().mean(1)
-    parts = (root / ROOT_TOLERANCE, speed / SPEED_TOLERANCE, joints / JOINT_TOLERANCE)
+    parts = [
+        root / ROOT_TOLERANCE,
+        speed / SPEED_TOLERANCE,
+        joints / JOINT_TOLERANCE,
+    ]
     return torch.stack(parts).amax(0)

@@ -78,8 +78,9 @@ def throw_second_robot(sim: Simulation) -> None:
         torch.tensor([(0.5, 0.2, 0.1)], device=sim.device),
         torch.tensor([(1.0, -2.0, 3.0)], device=sim.device),
     )
-    joint_vel = torch.ones_like(sim.joint_vel[ids])
-    sim.write_joint_state(ids, sim.joint_pos[ids] + 0.1, joint_vel)
+    joint_pos = sim.joint_pos[ids] + 0.1
+    joint_vel = torch.ones_like(joint_pos)
+    sim.write_joint_state(ids, joint_pos, joint_vel)
     sim.forward(ids)
 
 
@@ -95,7 +96,7 @@ def test_a_robot_that_stands_weighs_what_its_bodies_do(make: Make) -> None:
     force = own["contact_force_w"][:, feet, 2].sum(1)
     torch.testing.assert_close(force, weight, atol=0.0, rtol=0.02)
     assert distance(sim, reference).max() < 1.0
-    torch.testing.assert_close(own["joint_torque"], expected["joint_torque"], atol=1.0, rtol=0.0)
+    assert_near(own["joint_torque"], expected["joint_torque"], atol=1.0)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.3])
@@ -150,12 +151,14 @@ def test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine(make
         effect = 0.0
         error = 0.0
         for key in ("root_lin_vel_w", "joint_pos"):
-            effect += (expected[key][env_id] - expected[key][0]).norm().item()
-            error += (own[key][env_id] - expected[key][env_id]).norm().item()
+            changed = expected[key][env_id]
+            effect += (changed - expected[key][0]).norm().item()
+            error += (own[key][env_id] - changed).norm().item()
         assert error < 0.5 * effect, f"{name}: {error} off, its effect is {effect}"
     assert distance(sim, reference).max() < 1.0
-    joint_pos = own["joint_pos"]
-    torch.testing.assert_close(joint_pos[0], joint_pos[-1], atol=1e-4, rtol=0.0)
+    first = own["joint_pos"][0]
+    last = own["joint_pos"][-1]
+    assert_near(first, last, atol=1e-4)
 
 
 def change_parameters(sim: Simulation) -> None:
@@ -182,10 +185,10 @@ def test_torques_end_at_their_limits_and_joints_at_the_ends_of_their_ranges(make
         sim.step(1)
         torque = seen(sim)["joint_torque"]
         expected = (direction * limits).expand(2, -1)
-        torch.testing.assert_close(torque, expected, atol=1e-3, rtol=0.0)
+        assert_near(torque, expected, atol=1e-3)
         sim.step(60)
-        beyond = (seen(sim)["joint_pos"] - end.cpu()) * direction
-        assert beyond.abs().max() < 0.1
+        joint_pos = seen(sim)["joint_pos"]
+        assert (joint_pos - end.cpu()).abs().max() < 0.1
 
 
 def test_quantities_are_float32_of_every_environment(make: Make) -> None:
@@ -249,7 +252,8 @@ def test_an_environment_that_diverges_is_told_and_begins_anew(make: Make) -> Non
     undisturbed = make(3)
     assert sim.diverged() is None
     ids = torch.tensor([1], device=sim.device)
-    sim.write_joint_state(ids, sim.joint_pos[ids] * float("nan"), sim.joint_vel[ids])
+    not_finite = torch.full_like(sim.joint_pos[ids], float("nan"))
+    sim.write_joint_state(ids, not_finite, sim.joint_vel[ids])
     for each in (sim, undisturbed):
         trot(each, 0.1)
     bad = sim.diverged()
@@ -265,9 +269,11 @@ def test_an_environment_that_diverges_is_told_and_begins_anew(make: Make) -> Non
 
 def test_rays_find_the_ground(make: Make) -> None:
     sim = make(2)
-    points = ((0.3, 0.1, 1.5), (2.0, 0.0, 0.4))
-    origins = torch.tensor(points, device=sim.device).expand(2, 2, 3)
-    down = torch.tensor((0.0, 0.0, -1.0), device=sim.device).expand(2, 2, 3)
+    device = sim.device
+    origins = torch.tensor(((0.3, 0.1, 1.5), (2.0, 0.0, 0.4)), device=device)
+    origins = origins.expand(2, 2, 3)
+    down = torch.tensor((0.0, 0.0, -1.0), device=device)
+    down = down.expand(2, 2, 3)
     heights = torch.tensor((1.5, 0.4)).expand(2, 2)
     torch.testing.assert_close(sim.cast_rays(origins, down, 5.0).cpu(), heights)
     # A ray that meets nothing has its greatest length.
@@ -275,11 +281,11 @@ def test_rays_find_the_ground(make: Make) -> None:
     assert (sim.cast_rays(origins, -down, 5.0) == 5.0).all()
 
 
-def assert_near(values: Tensor, expected: float, atol: float) -> None:
+def assert_near(values: Tensor, expected: Tensor | float, atol: float) -> None:
     """Raise unless every number is within ``atol`` of ``expected``."""
-    torch.testing.assert_close(
-        values.cpu(), torch.full(values.shape, expected), atol=atol, rtol=0.0
-    )
+    values = values.cpu()
+    expected = torch.as_tensor(expected).expand(values.shape)
+    torch.testing.assert_close(values, expected, atol=atol, rtol=0.0)
 
 
 def assert_same(
@@ -288,9 +294,10 @@ def assert_same(
     """Raise unless quantities of the environments ``rows`` are within ``atol`` of each other."""
     rows = list(rows)
     for name in one:
-        torch.testing.assert_close(
-            one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
-        )
+        values = one[name][rows]
+        expected = other[name][rows]
+        message = f"{name}: {{}}".format
+        torch.testing.assert_close(values, expected, atol=atol, rtol=0.0, msg=message)
 
 
 def repeat_tolerance(sim: Simulation) -> float:

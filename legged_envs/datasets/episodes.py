@@ -157,6 +157,7 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
 
     module = "minari"
     """Library that writes the datasets."""
+
     dataset: Any = None
     """The dataset, once episodes were written."""
 
