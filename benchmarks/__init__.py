@@ -1,1 +1,1 @@
-"""Measurements of the package's speed and memory. They are run from a checkout, and are no part of the wheel."""
+"""Measurements of the package's speed and memory. They run from a checkout, not from the wheel."""

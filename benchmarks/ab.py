@@ -1,8 +1,9 @@
 """Compares the speed and the memory of two checkouts of the package in one run.
 
-Each checkout is imported by a process of its own. The processes take turns, one works while the other waits, and what
-is reported are medians over the rounds and medians of the ratios within a round: a machine that is slow for a while
-slows both. Both see the same seeds and actions, so the table also says whether their observations are the same::
+Each checkout is imported by a separate process. The processes take turns: one works while the other
+waits. The figures are medians over the rounds and medians of the ratios within a round, so a
+machine that is slow for a while slows both. Both see the same seeds and actions, so the table also
+shows whether their observations are the same::
 
     python -m benchmarks.ab --before ../before --rounds 7
 """
@@ -25,38 +26,71 @@ from rich.progress import track
 from rich.table import Table
 
 WORKER = Path(__file__).with_name("ab_worker.py")
+"""Script of the process that measures a checkout."""
 IDS = ("Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0")
-"""What is made in turn to see whether memory grows."""
+"""Ids that are made in turn to see whether memory grows."""
 START = """
 import time; begun = time.perf_counter()
 import legged_envs; imported = time.perf_counter()
-import gymnasium; gymnasium.make_vec({!r}, num_envs=64).reset(); print(imported - begun, time.perf_counter() - begun)
+import gymnasium
+gymnasium.make_vec({!r}, num_envs=64).reset()
+print(imported - begun, time.perf_counter() - begun)
 """
-"""Runs in a fresh interpreter: seconds until the package is imported, and until 64 environments are reset."""
+"""Program that prints the seconds until the package is imported and until 64 robots are reset."""
+SUM_OF_OBSERVATIONS = "sum of observations"
+"""Figure that is equal in checkouts with the same results."""
+
+Figures = dict[str, tuple[list[float], list[float]]]
+"""Figures of every round, by quantity: those of the checkout before, and those of the one after."""
 
 
 class Tree:
-    """A checkout, and the process that measures it."""
+    """A checkout, and the process that measures it.
+
+    Args:
+        path: Folder of the checkout.
+
+    Raises:
+        ValueError: If there is no package in the folder.
+    """
 
     def __init__(self, path: Path):
         self.path = path.resolve()
+        """Folder of the checkout."""
         if not (self.path / "legged_envs" / "__init__.py").is_file():
             raise ValueError(f"expected a checkout with the folder legged_envs, got {str(path)!r}")
+        # OpenMP's threads of one process must not spin while the other one works.
         self.env = {**os.environ, "PYTHONPATH": str(self.path), "GOMP_SPINCOUNT": "20000"}
+        """Environment variables of its processes."""
         self.start()
 
     def start(self) -> None:
         """Begin with a fresh process."""
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-P", str(WORKER), str(self.path)]
-        self.process = subprocess.Popen(command, env=self.env, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER), str(self.path)],
+            env=self.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def stop(self) -> None:
         """End the process."""
         self.process.communicate()
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What a method of the worker returns."""
+        """Call a method of the worker.
+
+        Args:
+            name: Name of the method.
+            arguments: Its arguments, as JSON can hold them.
+
+        Returns:
+            What the method returned.
+
+        Raises:
+            RuntimeError: If the process has ended.
+        """
         assert self.process.stdin is not None and self.process.stdout is not None
         print(json.dumps([name, arguments]), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
@@ -67,21 +101,26 @@ class Tree:
         return json.loads(answer)
 
     def start_ms(self, task_id: str) -> dict[str, float]:
-        """Milliseconds of the import and of 64 environments with it, in a fresh interpreter."""
+        """Return the milliseconds of the import and of 64 robots, in a fresh interpreter."""
         command = [sys.executable, "-P", "-c", START.format(task_id)]
         printed = subprocess.check_output(command, env=self.env, text=True)
-        imported, made = map(float, printed.split()[-2:])
+        # Anything that a library prints comes before the two numbers.
+        imported, made = printed.split()[-2:]
         return {
-            "import legged_envs, ms": 1e3 * imported,
-            "import, make_vec and reset, ms": 1e3 * made,
+            "import legged_envs, ms": 1e3 * float(imported),
+            "import, make_vec and reset, ms": 1e3 * float(made),
         }
 
     def growth_mb(self, cycles: int) -> float:
-        """Growth of the memory of a fresh process that makes, resets, steps and closes environments, MB."""
+        """Return by how much the memory of a fresh process grows, MB.
+
+        Args:
+            cycles: Environments that are made, reset, stepped and closed.
+        """
         self.start()
-        grown = self.call("growth", IDS, cycles, 20)
+        growth: float = self.call("growth", IDS, cycles, 20)
         self.stop()
-        return grown
+        return growth
 
 
 def measure(
@@ -99,61 +138,100 @@ def measure(
         before: The checkout to compare with.
         after: The checkout that is compared.
         rounds: Rounds; one more of each warms up.
-        task_id: Whose step is timed.
+        task_id: Id of the task with the steps that are timed.
         sizes: Numbers of environments.
-        cycles: Environments that are made and closed to see whether memory grows; 0 leaves that out.
+        cycles: Environments that are made and closed to see whether memory grows; 0 for none.
         json_path: Where to write the figures of every round, by quantity and checkout.
     """
     if rounds < 1:
         raise ValueError(f"rounds must be positive, got {rounds}")
     trees = (Tree(before), Tree(after))
-    figures: dict[str, tuple[list[float], list[float]]] = {}
-    for size, wrapped in [*((size, False) for size in sizes), (64, True)]:
-        for tree in trees:
-            tree.call("open", task_id, size, wrapped)
-        name = f"{size} envs{' in 7 wrappers' if wrapped else ''}: "
-        figures |= _take_turns(trees, name, rounds, lambda tree: tree.call("round"))
-        for tree in trees:
-            tree.call("close")
-    figures |= _take_turns(
-        trees, "", rounds, lambda tree: tree.start_ms(task_id) | tree.call("make", task_id)
-    )
+    figures: Figures = {}
+    for size in sizes:
+        figures.update(measure_steps(trees, task_id, size, wrapped=False, rounds=rounds))
+    figures.update(measure_steps(trees, task_id, 64, wrapped=True, rounds=rounds))
+    figures.update(measure_start(trees, task_id, rounds))
     for tree in trees:
         tree.stop()
     if cycles:
-        growth = [tree.growth_mb(cycles) for tree in trees]
-        figures[f"growth of memory in {cycles} cycles, MB"] = [growth[0]], [growth[1]]
-    _print(f"{task_id}, medians of {rounds} rounds", figures)
+        old_growth = trees[0].growth_mb(cycles)
+        new_growth = trees[1].growth_mb(cycles)
+        figures[f"growth of memory in {cycles} cycles, MB"] = ([old_growth], [new_growth])
+    print_figures(f"{task_id}, medians of {rounds} rounds", figures)
     if json_path is not None:
-        named = {
-            name: {"before": values[0], "after": values[1]} for name, values in figures.items()
-        }
+        named = {}
+        for name, (old, new) in figures.items():
+            named[name] = {"before": old, "after": new}
         json_path.write_text(json.dumps(named, indent=1) + "\n")
 
 
-def _take_turns(
-    trees: tuple[Tree, Tree], name: str, rounds: int, run: Callable[[Tree], dict[str, float]]
-) -> dict[str, tuple[list[float], list[float]]]:
-    """What ``run`` measures of the two checkouts in alternating rounds, after one that warms up."""
-    figures: dict[str, tuple[list[float], list[float]]] = {}
-    for i in track(range(rounds + 1), name or "start", transient=True):
-        for side, tree in enumerate(trees):
-            for quantity, value in run(tree).items():
-                values = figures.setdefault(name + quantity, ([], []))[side]
-                values += [value] if i else []
+def measure_steps(
+    trees: tuple[Tree, Tree], task_id: str, num_envs: int, wrapped: bool, rounds: int
+) -> Figures:
+    """Measure steps of one number of environments, with four more wrappers if ``wrapped``."""
+    for tree in trees:
+        tree.call("open", task_id, num_envs, wrapped)
+    label = f"{num_envs} envs: "
+    if wrapped:
+        label = f"{num_envs} envs in 7 wrappers: "
+    figures = take_turns(trees, label, rounds, lambda tree: tree.call("round"))
+    for tree in trees:
+        tree.call("close")
     return figures
 
 
-def _print(title: str, figures: dict[str, tuple[list[float], list[float]]]) -> None:
+def measure_start(trees: tuple[Tree, Tree], task_id: str, rounds: int) -> Figures:
+    """Measure the import and the making of environments."""
+
+    def run(tree: Tree) -> dict[str, float]:
+        figures = tree.start_ms(task_id)
+        figures.update(tree.call("make", task_id))
+        return figures
+
+    return take_turns(trees, "", rounds, run)
+
+
+def take_turns(
+    trees: tuple[Tree, Tree], label: str, rounds: int, run: Callable[[Tree], dict[str, float]]
+) -> Figures:
+    """Measure two checkouts in alternating rounds, after one that warms up.
+
+    Args:
+        trees: The checkouts.
+        label: First part of the names of the quantities.
+        rounds: Rounds that count.
+        run: Measures a checkout.
+    """
+    figures: Figures = {}
+    for i in track(range(rounds + 1), label or "start", transient=True):
+        for side, tree in enumerate(trees):
+            for quantity, value in run(tree).items():
+                values = figures.setdefault(label + quantity, ([], []))
+                if i > 0:
+                    values[side].append(value)
+    return figures
+
+
+def print_figures(title: str, figures: Figures) -> None:
+    """Print the medians of all figures and of their ratios."""
     table = Table("", "before", "after", "after / before", title=title)
     for name, (before, after) in figures.items():
-        medians = [f"{statistics.median(values):.4g}" for values in (before, after)]
-        if name.endswith("sum of observations"):
+        old = f"{statistics.median(before):.4g}"
+        new = f"{statistics.median(after):.4g}"
+        if name.endswith(SUM_OF_OBSERVATIONS):
             verdict = "same" if before == after else "different"
         else:
-            verdict = f"{statistics.median(b / a if a else math.nan for a, b in zip(before, after, strict=True)):.3f}"
-        table.add_row(name, *medians, verdict)
+            verdict = f"{_median_ratio(before, after):.3f}"
+        table.add_row(name, old, new, verdict)
     Console().print(table)
+
+
+def _median_ratio(before: list[float], after: list[float]) -> float:
+    """Return the median of after / before within a round; NaN where before is 0."""
+    ratios = []
+    for old, new in zip(before, after, strict=True):
+        ratios.append(new / old if old else math.nan)
+    return statistics.median(ratios)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What the Isaac Gym API costs: a task in legged_gym's style beside the raw engine, which replays its torques.
+"""What the Isaac Gym API costs: a task in legged_gym's style against the raw engine.
 
-The two take turns in one process with one thread; reported are medians of the ratios of CPU time within a control step,
-and what the task's own PyTorch code takes on top::
+The raw engine replays the torques of the task. The two take turns in one process with one thread.
+The figures are medians of the ratios of CPU time within a control step, and the time of the task's
+own PyTorch code::
 
     python -m benchmarks.isaacgym
 """
@@ -22,18 +23,31 @@ import tyro
 from legged_envs.checks import whole_number
 from legged_envs.compat.isaac_gym import install
 
+SET_TORQUES = "set_dof_actuation_force_tensor"
+"""Function of ``gym`` that gets the torques."""
+
 
 class TimedGym:
-    """The functions of ``gym``, the CPU seconds inside of them, and the torques that they were given."""
+    """The functions of ``gym``, with the CPU seconds inside of them and the torques they were
+    given.
+
+    Args:
+        gym: The object with Isaac Gym's functions.
+    """
 
     def __init__(self, gym: Any):
-        self._gym, self.seconds, self.torques = gym, 0.0, list[np.ndarray]()
+        self._gym = gym
+        self.seconds = 0.0
+        """CPU seconds inside of the functions."""
+        self.torques: list[np.ndarray] = []
+        """Torques that were given, in order."""
 
     def __getattr__(self, name: str) -> Any:
+        """Return one of the many functions of ``gym``, with a clock around it."""
         function = getattr(self._gym, name)
 
         def timed(*args: Any) -> Any:
-            if name == "set_dof_actuation_force_tensor":
+            if name == SET_TORQUES:
                 self.torques.append(args[1].tensor.numpy().astype(np.float64))
             begun = process_time()
             value = function(*args)
@@ -44,43 +58,81 @@ class TimedGym:
 
 
 def measure(num_envs: int, steps: int) -> dict[str, float]:
-    """CPU seconds of creating the task and, per control step, of the API, the engine and the task's own code; medians.
+    """Measure the task and the engine.
 
-    RuntimeError if the engine does not end in the states of the task, bit for bit."""
+    Args:
+        num_envs: Robots.
+        steps: Control steps.
+
+    Returns:
+        CPU seconds of creating the task and, per control step, of the API, the engine and the
+        task's own code; medians.
+
+    Raises:
+        RuntimeError: If the engine does not end in the states of the task, bit for bit.
+    """
     whole_number("steps", steps, 1)
     install()
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     legacy_task = import_module("legacy_task")
     begun = process_time()
     task = legacy_task.Task(num_envs, episode_length=10**6)
-    creation, timed, batch = process_time() - begun, TimedGym(task.gym), task.sim.state.batch
+    creation = process_time() - begun
+    timed = TimedGym(task.gym)
+    batch = task.sim.state.batch
     task.gym = timed
-    raw, rows = mujoco.batch.Batch(batch.model, num_envs, 1), []
-    for name in mujoco.batch.MODEL_FIELDS:
-        if (own := batch.expanded(name)) is not None:
-            raw.expand(name)[:] = own
-    raw.set_const(np.arange(num_envs, dtype=np.int32))
-    ctrl = raw.bind("ctrl")
+    raw = _copy_batch(batch, num_envs)
+    api = []
+    engine = []
+    own_code = []
     for i in range(steps + 1):
-        actions, timed.seconds = 0.4 * torch.randn(num_envs, task.num_actions), 0.0
+        actions = 0.4 * torch.randn(num_envs, task.num_actions)
+        timed.seconds = 0.0
         timed.torques.clear()
-        raw.state[:], begun = batch.state, process_time()
+        raw.state[:] = batch.state
+        begun = process_time()
         _, _, _, done, _ = task.step(actions)
-        total, begun = process_time() - begun, process_time()
-        for torques in timed.torques:
-            ctrl[:] = torques
-            raw.step()
-        if i:  # the first step makes room
-            rows.append((timed.seconds, process_time() - begun, total - timed.seconds))
-        if not np.array_equal(raw.qpos[~done.numpy()], batch.qpos[~done.numpy()]):
+        total = process_time() - begun
+        raw_seconds = _replay(raw, timed.torques)
+        if i > 0:  # the first step allocates memory
+            api.append(timed.seconds)
+            engine.append(raw_seconds)
+            own_code.append(total - timed.seconds)
+        running = ~done.numpy()
+        if not np.array_equal(raw.qpos[running], batch.qpos[running]):
             raise RuntimeError(
-                "the engine does not do what the task does: their times are not those of the same work"
+                "the engine does not do what the task does: "
+                "their times are not those of the same work"
             )
-    api, engine, own = np.array(rows).T
-    medians = {"API": api, "engine": engine, "own code": own, "ratio": api / engine}
-    return {"creation": creation} | {
-        name: float(np.median(values)) for name, values in medians.items()
+    ratios = np.array(api) / np.array(engine)
+    return {
+        "creation": creation,
+        "API": float(np.median(api)),
+        "engine": float(np.median(engine)),
+        "own code": float(np.median(own_code)),
+        "ratio": float(np.median(ratios)),
     }
+
+
+def _copy_batch(batch: Any, num_envs: int) -> mujoco.batch.Batch:
+    """Return a batch of the same model, with the same parameters of each environment."""
+    raw = mujoco.batch.Batch(batch.model, num_envs, 1)
+    for name in mujoco.batch.MODEL_FIELDS:
+        values = batch.expanded(name)
+        if values is not None:
+            raw.expand(name)[:] = values
+    raw.set_const(np.arange(num_envs, dtype=np.int32))
+    return raw
+
+
+def _replay(raw: mujoco.batch.Batch, torques: list[np.ndarray]) -> float:
+    """Step the raw engine once for each of the torques. Returns CPU seconds."""
+    ctrl = raw.bind("ctrl")
+    begun = process_time()
+    for values in torques:
+        ctrl[:] = values
+        raw.step()
+    return process_time() - begun
 
 
 def main(num_envs: int = 1024, steps: int = 25) -> None:
@@ -91,12 +143,17 @@ def main(num_envs: int = 1024, steps: int = 25) -> None:
         steps: Control steps, of 4 physics steps each.
     """
     torch.set_num_threads(1)
-    found = measure(num_envs, steps)
+    figures = measure(num_envs, steps)
     print(
-        f"{num_envs} robots: created in {found['creation']:.2f} s; a control step of 4 physics steps, CPU time:"
+        f"{num_envs} robots: created in {figures['creation']:.2f} s; "
+        "a control step of 4 physics steps, CPU time:"
     )
-    print("  ".join(f"{name} {1e3 * found[name]:.2f} ms" for name in ("API", "engine", "own code")))
-    print(f"the API takes {found['ratio']:.3f} × the engine's own time")
+    parts = []
+    for name in ("API", "engine", "own code"):
+        milliseconds = 1e3 * figures[name]
+        parts.append(f"{name} {milliseconds:.2f} ms")
+    print("  ".join(parts))
+    print(f"the API takes {figures['ratio']:.3f} × the engine's own time")
 
 
 if __name__ == "__main__":

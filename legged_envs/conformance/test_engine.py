@@ -95,7 +95,7 @@ def test_a_robot_that_stands_weighs_what_its_bodies_do(make: Make) -> None:
     feet = sim.body_ids(sim.robot.foot_names)
     force = own["contact_force_w"][:, feet, 2].sum(1)
     torch.testing.assert_close(force, weight, atol=0.0, rtol=0.02)
-    assert distance(sim, reference).max() < 1.0
+    assert_alike(sim, reference)
     assert_near(own["joint_torque"], expected["joint_torque"], atol=1.0)
 
 
@@ -115,7 +115,7 @@ def test_a_robot_slides_as_far_as_its_friction_lets_it(make: Make, seconds: floa
     slippery, medium, rough = speeds
     assert slippery > medium + 0.03
     assert medium > rough + 0.03
-    assert distance(sim, reference).max() < 1.0
+    assert_alike(sim, reference)
 
 
 def test_a_trot_is_that_of_the_cpu_engine(make: Make) -> None:
@@ -123,7 +123,7 @@ def test_a_trot_is_that_of_the_cpu_engine(make: Make) -> None:
     reference = trot(make(2, reference=True), 0.5)
     own = seen(sim)
     expected = seen(reference)
-    assert distance(sim, reference).max() < 1.0
+    assert_alike(sim, reference)
     assert (own["foot_pos_w"] - expected["foot_pos_w"]).abs().max() < 0.03
     assert (own["body_lin_vel_w"] - expected["body_lin_vel_w"]).abs().mean() < 0.1
     assert (own["body_ang_vel_w"] - expected["body_ang_vel_w"]).abs().mean() < 0.3
@@ -155,7 +155,7 @@ def test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine(make
             effect += (changed - expected[key][0]).norm().item()
             error += (own[key][env_id] - changed).norm().item()
         assert error < 0.5 * effect, f"{name}: {error} off, its effect is {effect}"
-    assert distance(sim, reference).max() < 1.0
+    assert_alike(sim, reference)
     first = own["joint_pos"][0]
     last = own["joint_pos"][-1]
     assert_near(first, last, atol=1e-4)
@@ -279,6 +279,11 @@ def test_rays_find_the_ground(make: Make) -> None:
     # A ray that meets nothing has its greatest length.
     assert (sim.cast_rays(origins, down, 1.0)[:, 0] == 1.0).all()
     assert (sim.cast_rays(origins, -down, 5.0) == 5.0).all()
+
+
+def assert_alike(sim: Simulation, reference: Simulation) -> None:
+    """Raise unless two simulations are within the tolerances of each other."""
+    assert distance(sim, reference).max() < 1.0
 
 
 def assert_near(values: Tensor, expected: Tensor | float, atol: float) -> None:
