@@ -37,6 +37,7 @@ class TimedGym:
 
     def __init__(self, gym: Any):
         self._gym = gym
+
         self.seconds = 0.0
         """CPU seconds inside of the functions."""
         self.torques: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Prints what :mod:`benchmarks.throughput` measured, each figure beside the bar that it is held to."""
+"""Prints what :mod:`benchmarks.throughput` measured, each figure next to its limit."""
 
 from __future__ import annotations
 
@@ -11,40 +11,47 @@ ANT = "Ant-v5"
 """Gymnasium's environment that a single robot is compared with."""
 SINGLE = {
     "default": "one environment (gymnasium.make)",
-    "compiled": "one environment with compile=True",
     "ant": f"Gymnasium's {ANT}",
 }
-"""What is measured one environment at a time."""
+"""Names of what is measured one environment at a time."""
 RATIO_LIMITS = {64: 1.4, 512: 1.08, 4096: 1.08}
-"""num_envs → time of an environment step over raw physics that the package promises."""
+"""Limit of the time of an environment step over raw physics, by number of environments."""
 WRAPPER_LIMITS = {64: (25.0, 0.03), 1024: (0.0, 0.03)}
-"""num_envs → what a stack of seven wrappers may add to a step: µs, and share of the environment's own time."""
+"""Limit of what seven wrappers add to a step, by number of environments.
+
+Each is a time, µs, and a share of the environment's own time; the limit is their sum.
+"""
 SCALING_LIMIT = 1.05
-"""Time per environment step relative to that of the smallest batch: 1 is linear, the rest is for noise."""
+"""Limit of the time per environment step over that of the smallest batch: 1 is linear."""
 MEMORY_LIMIT_MB = 1500.0
-"""Resident memory of a process with ``PROBE_ENVS`` environments."""
+"""Limit of the resident memory of a process with ``PROBE_ENVS`` environments, MB."""
 STARTUP_LIMIT_S = 3.0
-"""Time of ``gymnasium.make_vec`` with ``PROBE_ENVS`` environments in a fresh process."""
+"""Limit of the time of ``make_vec`` with ``PROBE_ENVS`` environments in a fresh process, s."""
+BUSY_LOAD = 0.5
+"""Load average above which figures get worse."""
 
 
 def print_bench(result: dict[str, Any], console: Console) -> None:
-    """Print the tables of a result."""
-    about = result["machine"]
-    versions = ", ".join(
-        f"{name} {about[name]}" for name in ("python", "mujoco", "torch", "numpy", "gymnasium")
-    )
+    """Print the tables of a result of :func:`benchmarks.throughput.bench`."""
+    facts = result["machine"]
     console.print(
-        f"{result['task_id']} on {about['processor']}, {about['cores']} cores, load {about['load_average']}"
+        f"{result['task_id']} on {facts['processor']}, {facts['cores']} cores, "
+        f"load {facts['load_average']}"
     )
-    console.print(f"{versions}; 1 torch thread; medians of {result['rounds']} rounds")
-    if result["compile"]:
-        console.print("batches made with compile=True")
-    if about["load_average"] > 0.5:
+    versions = []
+    for name in ("python", "mujoco", "torch", "numpy", "gymnasium"):
+        versions.append(f"{name} {facts[name]}")
+    console.print(f"{', '.join(versions)}; 1 torch thread; medians of {result['rounds']} rounds")
+    if facts["load_average"] > BUSY_LOAD:
         console.print(
-            "[yellow]other programs are running: the figures will be worse than those of an idle machine[/]"
+            "[yellow]other programs are running: "
+            "the figures will be worse than those of an idle machine[/]"
         )
-    for table in (_throughput_table, _layer_table, _wrapper_table, _scaling_table, _other_table):
-        console.print(table(result))
+    console.print(_throughput_table(result))
+    console.print(_layer_table(result))
+    console.print(_wrapper_table(result))
+    console.print(_scaling_table(result))
+    console.print(_other_table(result))
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -55,11 +62,14 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _judged(text: str, good: bool) -> str:
-    return f"[{'green' if good else 'red'}]{text}[/]"
+    """Return a text in green or red."""
+    colour = "green" if good else "red"
+    return f"[{colour}]{text}[/]"
 
 
 def _throughput_table(result: dict[str, Any]) -> Table:
-    columns = (
+    table = _table(
+        "Full environment step against raw physics (ratio: to the faster raw loop)",
         "envs",
         "env [ms]",
         "batch [ms]",
@@ -68,9 +78,6 @@ def _throughput_table(result: dict[str, Any]) -> Table:
         "limit",
         "CPU ratio",
         "env-steps/s",
-    )
-    table = _table(
-        "Full environment step against raw physics (ratio: to the faster raw loop)", *columns
     )
     for row in result["throughput"]:
         limit = RATIO_LIMITS[row["num_envs"]]
@@ -89,32 +96,27 @@ def _throughput_table(result: dict[str, Any]) -> Table:
 
 def _layer_table(result: dict[str, Any]) -> Table:
     rows = result["throughput"]
-    table = _table(
-        "What each layer adds to a step", "layer", *(f"{row['num_envs']} envs" for row in rows)
-    )
+    sizes = [f"{row['num_envs']} envs" for row in rows]
+    table = _table("Time that each layer adds to a step", "layer", *sizes)
     for name in rows[0]["layers_us"]:
-        shares = [row["layers_us"][name] / sum(row["layers_us"].values()) for row in rows]
-        cells = [
-            f"{row['layers_us'][name]:,.0f} µs {share:6.1%}"
-            for row, share in zip(rows, shares, strict=True)
-        ]
+        cells = []
+        for row in rows:
+            times = row["layers_us"]
+            share = times[name] / sum(times.values())
+            cells.append(f"{times[name]:,.0f} µs {share:6.1%}")
         table.add_row(name, *cells)
     return table
 
 
 def _wrapper_table(result: dict[str, Any]) -> Table:
     rows = result["wrappers"]
+    inside_out = reversed(rows[0]["wrappers"])
     table = _table(
-        " + ".join(reversed(rows[0]["wrappers"])),
-        "envs",
-        "environment [µs]",
-        "adds [µs]",
-        "share",
-        "limit [µs]",
+        " + ".join(inside_out), "envs", "environment [µs]", "adds [µs]", "share", "limit [µs]"
     )
     for row in rows:
-        fixed, share = WRAPPER_LIMITS[row["num_envs"]]
-        limit = fixed + share * row["environment_us"]
+        time_limit, share_limit = WRAPPER_LIMITS[row["num_envs"]]
+        limit = time_limit + share_limit * row["environment_us"]
         table.add_row(
             str(row["num_envs"]),
             f"{row['environment_us']:,.0f}",
@@ -127,38 +129,48 @@ def _wrapper_table(result: dict[str, Any]) -> Table:
 
 def _scaling_table(result: dict[str, Any]) -> Table:
     rows = result["scaling"]
-    columns = ("envs", "per env-step [µs]", f"relative to {rows[0]['num_envs']}", "limit")
-    table = _table("Scaling", *columns)
+    smallest = rows[0]["num_envs"]
+    table = _table("Scaling", "envs", "per env-step [µs]", f"relative to {smallest}", "limit")
     for row in rows:
-        relative = _judged(f"{row['relative']:.3f}", row["relative"] <= SCALING_LIMIT)
         table.add_row(
-            str(row["num_envs"]), f"{row['us_per_env_step']:.2f}", relative, f"{SCALING_LIMIT:g}"
+            str(row["num_envs"]),
+            f"{row['us_per_env_step']:.2f}",
+            _judged(f"{row['relative']:.3f}", row["relative"] <= SCALING_LIMIT),
+            f"{SCALING_LIMIT:g}",
         )
     return table
 
 
 def _other_table(result: dict[str, Any]) -> Table:
-    single, startup = result["single"], result["startup"]
     table = _table("One environment; start and memory", "quantity", "value", "limit")
+    _add_single_rows(table, result["single"])
+    _add_startup_rows(table, result["startup"])
+    return table
+
+
+def _add_single_rows(table: Table, single: dict[str, Any]) -> None:
     for kind, name in SINGLE.items():
         if kind in single["missing"]:
             table.add_row(name, f"not measured: {single['missing'][kind]}", "")
         else:
             table.add_row(name, f"{single['steps_per_s'][kind]:,.0f} steps/s", "")
-    for kind, ratio in single["ratio"].items():
-        table.add_row(
-            f"speed relative to {ANT}, {kind}", _judged(f"{ratio:.2f}", ratio >= 1.0), "at least 1"
-        )
-    num_envs, cold = startup["num_envs"], startup["make_vec_cold_s"]
+    for ratio in single["ratio"].values():
+        judged = _judged(f"{ratio:.2f}", ratio >= 1.0)
+        table.add_row(f"speed relative to {ANT}", judged, "at least 1")
+
+
+def _add_startup_rows(table: Table, startup: dict[str, Any]) -> None:
+    num_envs = startup["num_envs"]
+    cold = startup["make_vec_cold_s"]
     judged = _judged(f"{cold:.2f} s", cold <= STARTUP_LIMIT_S)
     table.add_row(f"make_vec of {num_envs} with imports", judged, f"{STARTUP_LIMIT_S:g} s")
     table.add_row("make_vec again in the same process", f"{startup['make_vec_warm_s']:.2f} s", "")
     table.add_row("first reset", f"{startup['first_reset_s']:.2f} s", "")
-    if startup["process_mb"] is not None:
-        judged = _judged(f"{startup['peak_mb']:,.0f} MB", startup["peak_mb"] <= MEMORY_LIMIT_MB)
-        table.add_row("peak memory of the process", judged, f"{MEMORY_LIMIT_MB:,.0f} MB")
-        table.add_row("resident memory after some steps", f"{startup['process_mb']:,.0f} MB", "")
-        table.add_row(
-            f"memory of {num_envs} more environments", f"{startup['increase_mb']:,.0f} MB", ""
-        )
-    return table
+    if startup["process_mb"] is None:
+        return
+    peak = startup["peak_mb"]
+    judged = _judged(f"{peak:,.0f} MB", peak <= MEMORY_LIMIT_MB)
+    table.add_row("peak memory of the process", judged, f"{MEMORY_LIMIT_MB:,.0f} MB")
+    table.add_row("resident memory after some steps", f"{startup['process_mb']:,.0f} MB", "")
+    increase = f"{startup['increase_mb']:,.0f} MB"
+    table.add_row(f"memory of {num_envs} more environments", increase, "")

@@ -38,9 +38,9 @@ def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
     monkeypatch.setattr(
         physics, "measure_times", lambda *args: pytest.fail("something was measured")
     )
-    with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
+    with pytest.raises(ValueError, match="--json"):
         throughput.main(GO2, json=tmp_path)
-    with pytest.raises(ValueError, match=r"--markdown must name a file that can be written"):
+    with pytest.raises(ValueError, match="--markdown"):
         physics.main(GO2, markdown=tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
 
 def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
     """Commands fall due one after another, as on a velocity task; the motion has none that does."""
-    loop = loops.EnvLoop(MIMIC, 64, compile=False)
+    loop = loops.EnvLoop(MIMIC, 64)
     timer = loop.core.commands.state_dict()["terms"]["velocity"]["resampling"]
     assert len((timer["due"] - timer["now"]).unique()) > 20
     loop.run(loop.next_actions())
@@ -58,9 +58,9 @@ def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
 
 def test_raw_physics_goes_the_way_of_the_environment() -> None:
     """It starts from the same states and has the same joint targets, but the robot's own masses and friction."""
-    loop = loops.EnvLoop(GO2, 16, compile=False)
+    loop = loops.EnvLoop(GO2, 16)
     batch, raw = loop.sim.batch, loops.BatchLoop(loop)
-    ours, theirs = batch.bind("qpos"), raw._batch.bind("qpos")
+    ours, theirs = batch.bind("qpos"), raw.batch.bind("qpos")
     before = ours.copy()
     loop.run(loop.next_actions()[:10])
     raw.run(*loop.stretch)
@@ -73,7 +73,7 @@ def test_raw_physics_goes_the_way_of_the_environment() -> None:
 
 
 def test_physics_are_not_compared_on_a_mimic_task() -> None:
-    with pytest.raises(ValueError, match=r"'Legged/Go2-Mimic-v0' imitates motions.*velocity task"):
+    with pytest.raises(ValueError, match="Legged/Go2-Mimic-v0"):
         physics.main(MIMIC, rounds=1, episodes=1)
 
 
@@ -115,15 +115,13 @@ def test_the_price_of_isaac_gyms_api_is_that_of_the_same_physics(
 ) -> None:
     found = isaacgym.measure(num_envs=3, steps=4)
     assert all(found[name] > 0 for name in ("creation", "API", "engine", "own code", "ratio"))
-    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match=r"steps .*0"):
         isaacgym.measure(3, steps=0)
     apply = mujoco.batch.Batch.step
     monkeypatch.setattr(
         mujoco.batch.Batch, "step", lambda self, **given: given and apply(self, **given)
     )
-    with pytest.raises(
-        RuntimeError, match="does not do what the task does"
-    ):  # an engine that stands still
+    with pytest.raises(RuntimeError, match="engine"):  # it stands still
         isaacgym.measure(3, steps=1)
 
 
@@ -134,7 +132,7 @@ def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     trees = Tree(ROOT), Tree(ROOT)
     for tree in trees:
         tree.call("open", GO2, 12, True)
-    figures = ab._take_turns(trees, "12 envs: ", 2, lambda tree: tree.call("round"))
+    figures = ab.take_turns(trees, "12 envs: ", 2, lambda tree: tree.call("round"))
     for tree in trees:
         tree.call("close")
         tree.stop()
@@ -142,7 +140,7 @@ def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert before == after and before[0] != before[1]
     for name in ("step, ms", "wrappers alone, ms", "step / batch engine alone"):
         assert all(len(values) == 2 and min(values) > 0.0 for values in figures[f"12 envs: {name}"])
-    ab._print("title", figures)
+    ab.print_figures("title", figures)
     assert "same" in capsys.readouterr().out
     start = trees[0].start_ms(GO2)
     assert 0.0 < start["import legged_envs, ms"] < start["import, make_vec and reset, ms"]
@@ -167,5 +165,5 @@ def test_memory_is_that_of_the_environments_that_are_not_given_back(
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="expected a checkout"):
+    with pytest.raises(ValueError, match="checkout"):
         Tree(tmp_path)

@@ -172,6 +172,7 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
         super().__init__(folder, name, core)
         space = core.single_observation_space
         groups = getattr(space, "spaces", {})
+
         self.about = {
             "observation_space": groups.get("policy", space),
             "action_space": core.single_action_space,
