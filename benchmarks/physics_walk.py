@@ -141,10 +141,11 @@ def measure_walk(
         return policy(observation)
 
     evaluation = evaluator.run(act, still=False)
+    squared_changes = np.concatenate(simulation.squared_changes)
     evaluator.close()
     return Walk(
         evaluation=evaluation,
         # Nothing is known of the positions before the first step.
         foot_depth=float(np.mean(depths[1:])),
-        force_noise=float(np.sqrt(np.concatenate(simulation.squared_changes).mean())),
+        force_noise=float(np.sqrt(squared_changes.mean())),
     )
