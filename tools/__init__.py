@@ -1,1 +1,1 @@
-"""What the repository is made with and the package does not need."""
+"""Programs that make the repository. The package does not need them."""

@@ -1,11 +1,15 @@
-"""What MkDocs is told beside ``mkdocs.yml``: docstrings as Markdown, the command line's own help, films of the gallery,
-and a look at every link of the finished site."""
+"""What MkDocs gets in addition to ``mkdocs.yml``.
+
+Docstrings become Markdown. Pages get the help of the command line, the table of ids and the films
+of the gallery. Every link of the finished site is checked.
+"""
 
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,127 +17,223 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import griffe
 
+TASKS_MARK = "<!-- tasks -->"
+"""Stands in a page for the table of ids."""
+COMMAND_LINE_MARK = "<!-- command line -->"
+"""Stands in a page for the help of every command."""
+FILMS_MARK = "<!-- films -->"
+"""Stands in a page for the films of the gallery."""
+FILM = (
+    '<figure><video src="{0}.mp4" controls loop muted width="480"></video>'
+    "<figcaption>{0}</figcaption></figure>"
+)
+"""HTML of a film, with its name twice."""
+INVISIBLE = "&#8203;"
+"""Docstring of an attribute that is shown without text: a space of no width."""
+
 _PROMPT = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`(?:[^`<>]*<)?(~?)([\w.]+)>?`")
 _LINK = re.compile(
     r"""<(?:a|img|link|script|video|source)\b[^>]*?\s(?:href|src)=["']?([^"'\s>]+)"""
 )
 _ANCHOR = re.compile(r"""\s(?:id|name)=["']?([^"'\s>]+)""")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Docstrings(griffe.Extension):
-    """Docstrings of this package as Markdown: roles and literals become code, examples blocks. Attributes that stand
-    together have one docstring, under the last of them: the others are shown above it, without text."""
+    """Docstrings of this package as Markdown: roles and literals become code, examples blocks."""
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
+        """Convert the docstring of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
     def on_members(self, *, obj: Any, **kwargs: Any) -> None:
-        below: Any = None
-        own = [
-            member for member in obj.members.values() if not member.is_alias and member.is_attribute
-        ]
-        for member in sorted(own, key=lambda member: -member.lineno):
-            if (
-                member.docstring is None
-                and below is not None
-                and below.lineno - member.endlineno == 1
-            ):
-                member.docstring = griffe.Docstring("&#8203;", parent=member)
-            below = (
-                member if member.docstring is not None and member.endlineno is not None else None
-            )
+        """Show attributes that stand directly above one with a docstring, without text."""
+        attributes = []
+        for member in obj.members.values():
+            if member.is_attribute and not member.is_alias:
+                attributes.append(member)
+        attributes.sort(key=_line_number, reverse=True)
+        below: Any = None  # the next attribute of the file, if it is shown
+        for member in attributes:
+            if member.docstring is None and below is not None:
+                is_directly_above = below.lineno - member.endlineno == 1
+                if is_directly_above:
+                    member.docstring = griffe.Docstring(INVISIBLE, parent=member)
+            is_shown = member.docstring is not None and member.endlineno is not None
+            below = member if is_shown else None
+
+
+def _line_number(member: Any) -> int:
+    number: int = member.lineno
+    return number
 
 
 def as_markdown(text: str) -> str:
-    """A docstring, reStructuredText as this package writes it, as Markdown."""
-    text = _PROMPT.sub(lambda block: f"\n```pycon\n{block[0].rstrip()}\n```\n", text)
+    """Return a docstring, reStructuredText as in this package, as Markdown."""
+    text = _PROMPT.sub(_as_block, text)
     parts = re.split(r"(```pycon\n.*?\n```)", text, flags=re.DOTALL)
-    return "".join(part if part.startswith("```pycon") else _prose(part) for part in parts)
+    for i, part in enumerate(parts):
+        if not part.startswith("```pycon"):
+            parts[i] = _prose_as_markdown(part)
+    return "".join(parts)
 
 
-def _prose(text: str) -> str:
-    text = _ROLE.sub(lambda role: f"``{role[2].split('.')[-1] if role[1] else role[2]}``", text)
+def _as_block(prompt: re.Match[str]) -> str:
+    """Return an example as a block of code."""
+    return f"\n```pycon\n{prompt[0].rstrip()}\n```\n"
+
+
+def _prose_as_markdown(text: str) -> str:
+    text = _ROLE.sub(_as_code, text)
+    # A paragraph that announces a block ends with two colons.
     text = re.sub(r"(?<=:):$", "", text, flags=re.MULTILINE)
     pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
-    return "".join(
-        piece if piece.startswith("``") else re.sub(r"([*<\[])", r"\\\1", piece) for piece in pieces
-    )
+    for i, piece in enumerate(pieces):
+        if not piece.startswith("``"):
+            pieces[i] = re.sub(r"([*<\[])", r"\\\1", piece)
+    return "".join(pieces)
+
+
+def _as_code(role: re.Match[str]) -> str:
+    """Return the target of a role; after a tilde only its last part."""
+    name = role[2]
+    if role[1]:
+        name = name.split(".")[-1]
+    return f"``{name}``"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> str:
-    """Put the help of every command in place of ``<!-- command line -->``, the table of ids in README.md in place of
-    ``<!-- tasks -->``, and the films that ``make gallery`` has made in place of ``<!-- films -->``."""
-    if "<!-- tasks -->" in markdown:
-        readme = Path(config["docs_dir"], "..", "README.md").read_text()
-        (table,) = re.findall(r"^\| id \|.*?\n(?=\n)", readme, re.M | re.S)
-        markdown = markdown.replace("<!-- tasks -->\n", table)
-    if "<!-- command line -->" in markdown:
-        markdown = markdown.replace("<!-- command line -->", command_line())
-    films = sorted(Path(config["docs_dir"], "gallery").glob("*.mp4"))
-    video = '<figure><video src="{0}.mp4" controls loop muted width="480"></video><figcaption>{0}</figcaption></figure>'
-    return markdown.replace("<!-- films -->", "\n".join(video.format(film.stem) for film in films))
+    """Put the table of ids of README.md, the help of every command and films in place of marks.
+
+    Args:
+        markdown: Text of the page.
+        page: The page.
+        config: Configuration of MkDocs.
+        kwargs: Not read.
+
+    Returns:
+        The text with what the marks stand for.
+    """
+    docs = Path(config["docs_dir"])
+    if TASKS_MARK in markdown:
+        markdown = markdown.replace(f"{TASKS_MARK}\n", _table_of_ids(docs.parent / "README.md"))
+    if COMMAND_LINE_MARK in markdown:
+        markdown = markdown.replace(COMMAND_LINE_MARK, command_line())
+    if FILMS_MARK in markdown:
+        films = sorted((docs / "gallery").glob("*.mp4"))
+        videos = [FILM.format(film.stem) for film in films]
+        markdown = markdown.replace(FILMS_MARK, "\n".join(videos))
+    return markdown
+
+
+def _table_of_ids(readme: Path) -> str:
+    """Return the only table of a file that begins with a column of ids."""
+    (table,) = re.findall(r"^\| id \|.*?\n(?=\n)", readme.read_text(), re.MULTILINE | re.DOTALL)
+    text: str = table
+    return text
 
 
 def command_line() -> str:
-    """The help of ``legged-envs`` and of each of its commands, as its parser prints it."""
-    os.environ |= {"COLUMNS": "84", "NO_COLOR": "1"}
+    """Return the help of ``legged-envs`` and of each of its commands, as its parser prints it."""
+    os.environ["COLUMNS"] = "84"
+    os.environ["NO_COLOR"] = "1"
+    # Later than the environment variables, which decide how the help is printed.
     from legged_envs import cli
-
-    pages: list[tuple[str, list[str]]] = [("legged-envs", [])]
-    pages += [(f"legged-envs {verb}", [verb]) for verb in cli.VERBS]
-    pages += [
-        (f"legged-envs train TASK_ID {name}", ["train", "Legged/Go2-Mimic-v0", name])
-        for name in _algorithms()
-    ]
-    return "\n\n".join(
-        f"## {title}\n\n```text\n{_help(cli.main, words)}\n```" for title, words in pages
-    )
-
-
-def _algorithms() -> tuple[str, ...]:
     from legged_envs.training.options import ALGORITHMS
 
-    return tuple(ALGORITHMS)
+    sections = [_help_section(cli.main, "legged-envs", [])]
+    for verb in cli.VERBS:
+        sections.append(_help_section(cli.main, f"legged-envs {verb}", [verb]))
+    for name in ALGORITHMS:
+        words = ["train", "Legged/Go2-Mimic-v0", name]
+        sections.append(_help_section(cli.main, f"legged-envs train TASK_ID {name}", words))
+    return "\n\n".join(sections)
 
 
-def _help(main: Any, words: list[str]) -> str:
+def _help_section(main: Callable[[list[str]], object], title: str, words: list[str]) -> str:
+    """Return the help of one command under its title."""
     with redirect_stdout(io.StringIO()) as text, suppress(SystemExit):
         main([*words, "--help"])
-    return re.sub(r"\x1b\[[0-9;]*m", "", text.getvalue()).strip()
+    printed = _COLOUR.sub("", text.getvalue()).strip()
+    return f"## {title}\n\n```text\n{printed}\n```"
 
 
 def on_post_build(config: Any, **kwargs: Any) -> None:
-    """SystemExit, which says them, if links within the site are dead or pages are not reached from the front page."""
-    if wrong := [*broken(Path(config["site_dir"]))]:
-        raise SystemExit("the site has\n" + "\n".join(wrong))
+    """Check the finished site.
+
+    Args:
+        config: Configuration of MkDocs.
+        kwargs: Not read.
+
+    Raises:
+        SystemExit: With a list of links within the site that are dead, and of pages that no link
+            leads to.
+    """
+    faults = list(broken(Path(config["site_dir"])))
+    if faults:
+        raise SystemExit("the site has\n" + "\n".join(faults))
+
+
+@dataclass
+class _Site:
+    """The pages of a site, and which of them are reached from its front page."""
+
+    folder: Path
+    texts: dict[Path, str]
+    anchors: dict[Path, set[str]]
+    reached: set[Path] = field(default_factory=set)
+    waiting: list[Path] = field(default_factory=list)
+
+    def reach(self, page: Path) -> None:
+        """Note that a link leads to a page."""
+        if page in self.texts and page not in self.reached:
+            self.reached.add(page)
+            self.waiting.append(page)
+
+    def check_link(self, page: Path, link: str) -> str | None:
+        """Return what is wrong with a link within the site; None if nothing is."""
+        address, anchor = urldefrag(link)
+        target = page
+        if address:
+            path = unquote(urlsplit(address).path)
+            target = (page.parent / path).resolve()
+        if target.is_dir():
+            target = target / "index.html"
+        if not target.exists():
+            return f"no file {link!r}"
+        self.reach(target)
+        if anchor and target in self.anchors and unquote(anchor) not in self.anchors[target]:
+            return f"no place {link!r}"
+        return None
 
 
 def broken(site: Path) -> Iterator[str]:
-    """What is wrong with the links of a site: targets and anchors that are not there, pages that no link leads to."""
-    site = site.resolve()
-    texts = {path: path.read_text() for path in site.rglob("*.html") if path.name != "404.html"}
-    anchors = {
-        path: {unescape(name) for name in _ANCHOR.findall(text)} for path, text in texts.items()
-    }
-    reached, waiting = {site / "index.html"}, [site / "index.html"]
-    while waiting:
-        page = waiting.pop()
-        for link in map(unescape, _LINK.findall(texts[page])):
-            if urlsplit(link).scheme or link.startswith("//"):
-                continue
-            address, anchor = urldefrag(link)
-            target = (page.parent / unquote(urlsplit(address).path)).resolve() if address else page
-            target = target / "index.html" if target.is_dir() else target
-            if not target.exists():
-                yield f"{page.relative_to(site)}: no file {link!r}"
-                continue
-            if anchor and target in anchors and unquote(anchor) not in anchors[target]:
-                yield f"{page.relative_to(site)}: no place {link!r}"
-            if target in texts and target not in reached:
-                reached.add(target)
-                waiting.append(target)
-    yield from (
-        f"{page.relative_to(site)}: no link leads there" for page in texts if page not in reached
-    )
+    """Yield the faults of a site: dead links, missing anchors, and pages that no link leads to.
+
+    Args:
+        site: Folder of the site.
+    """
+    folder = site.resolve()
+    texts = {}
+    anchors = {}
+    for path in folder.rglob("*.html"):
+        if path.name == "404.html":
+            continue
+        text = path.read_text()
+        texts[path] = text
+        anchors[path] = {unescape(name) for name in _ANCHOR.findall(text)}
+    pages = _Site(folder, texts, anchors)
+    pages.reach(folder / "index.html")
+    while pages.waiting:
+        page = pages.waiting.pop()
+        for found in _LINK.findall(texts[page]):
+            link = unescape(found)
+            is_outside = urlsplit(link).scheme or link.startswith("//")
+            fault = None if is_outside else pages.check_link(page, link)
+            if fault is not None:
+                yield f"{page.relative_to(folder)}: {fault}"
+    for path in texts:
+        if path not in pages.reached:
+            yield f"{path.relative_to(folder)}: no link leads there"
