@@ -159,6 +159,7 @@ class SceneCfg(Configuration):
         """
         if self.terrain is not None:
             check_terrain(self.terrain)
+        # Names become prefixes in the model, and keys next to "robot".
         for name in (*self.robots, *self.objects):
             is_used_twice = name in self.robots and name in self.objects
             if not name.isidentifier() or name == "robot" or is_used_twice:
@@ -218,6 +219,7 @@ class ViewerCfg(Configuration):
             check_vector("ViewerCfg.lookat", self.lookat, 3)
         if self.resolution is not None:
             check_vector("ViewerCfg.resolution", self.resolution, 2)
+        # From there a camera would look nowhere.
         lookat = self.lookat or (0.0, 0.0, 0.0)
         if self.eye is not None and tuple(self.eye) == tuple(lookat):
             raise ValueError(

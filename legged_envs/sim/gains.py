@@ -49,6 +49,7 @@ def check_gains(robot: RobotCfg) -> None:
     Raises:
         ValueError: The robot falls or a joint gives way within 0.8 s.
     """
+    # A policy that sets torques, or velocities of legs, learns to hold the robot by itself.
     held_by_gains = {"position"}
     if robot.wheels:
         held_by_gains.add("velocity")
@@ -103,6 +104,7 @@ def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
         duration: Simulated time, s.
     """
     model, data = stand(robot)
+    # The slide is 0 at base_height, which may be some millimetres off the ground.
     start = -min(ground_distances(model, data).values())
     data.qpos[0] = start
     has_servo = np.array(robot.actuators) == "position"
@@ -128,6 +130,7 @@ def stand(robot: RobotCfg) -> StandingRobot:
     base = spec.body(robot.base_body)
     base.pos = [0.0, 0.0, robot.base_height]
     base.quat = [1.0, 0.0, 0.0, 0.0]
+    # The free joint becomes a slide: without balance only the gains decide.
     slide = base.joints[0]
     slide.type = mujoco.mjtJoint.mjJNT_SLIDE
     slide.axis = [0.0, 0.0, 1.0]

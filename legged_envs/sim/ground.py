@@ -19,25 +19,12 @@ FARTHEST_EDGE = 1.0
 class Places(NamedTuple):
     """Points on the cells of a height field. All shapes are that of the points."""
 
-    x: Tensor
+    u: Tensor
     """Position in the cell along x, from 0 to 1."""
-    y: Tensor
+    v: Tensor
     """Position in the cell along y, from 0 to 1."""
     cell: Tensor
     """Index of the cell, row by row, int32."""
-
-
-class Corners(NamedTuple):
-    """Heights of the four corners of a cell, m. All shapes are that of the points."""
-
-    h00: Tensor
-    """Height of the corner at the smallest x and y."""
-    h10: Tensor
-    """Height of the corner at the largest x and the smallest y."""
-    h01: Tensor
-    """Height of the corner at the smallest x and the largest y."""
-    h11: Tensor
-    """Height of the corner at the largest x and y."""
 
 
 class Ground(Stateful):
@@ -60,15 +47,23 @@ class Ground(Stateful):
         self.num_envs = num_envs
         """Number of environments."""
         heights = torch.from_numpy(terrain.heights).to(device)
-        self._heights = heights[None, None].contiguous()
-        self._corners = _corners_of_cells(heights)
-        self._lowest = self._corners[:, :3].amin(1)
         num_x, num_y = terrain.heights.shape
-        self._num_cells = (num_x - 1, num_y - 1)
-        self.half_extent = (
-            0.5 * self._num_cells[0] * terrain.horizontal_scale,
-            0.5 * self._num_cells[1] * terrain.horizontal_scale,
-        )
+        self._scale = terrain.horizontal_scale
+        self._cells_per_metre = 1.0 / self._scale
+        self._cells_x = num_x - 1
+        self._cells_y = num_y - 1
+        # A batch and a channel in front, as grid_sample expects them.
+        self._heights = heights[None, None].contiguous()
+        # The corners of a cell lie side by side in memory: a look-up reads one row.
+        self._corners = _corners_of_cells(heights)
+        # legged_gym's look-up leaves out the corner (1, 1).
+        three_corners = self._corners[:, :3]
+        self._lowest = three_corners.amin(1)
+
+        half_x = 0.5 * self._cells_x * self._scale
+        half_y = 0.5 * self._cells_y * self._scale
+
+        self.half_extent = (half_x, half_y)
         """Half of the field's sides along x and y, m."""
         self.tile_origins = torch.from_numpy(terrain.origins).to(device)
         """Start of robots on each tile in the world, m. Shape: (rows, columns, 3)."""
@@ -80,16 +75,21 @@ class Ground(Stateful):
     @cached_property
     def _edges(self) -> Tensor:
         """Distance of each cell to the nearest edge, m, at most `FARTHEST_EDGE`. (cells,)."""
-        scale = self.terrain.horizontal_scale
-        steep = self.terrain.slope_threshold * scale
-        drop = self._corners.amax(1) - self._corners.amin(1)
-        is_edge = (drop > steep).view(self._num_cells)
-        # Squared distance in cells: along x first, then along y from the results of that.
+        # A cell is an edge if its corners differ by more than a slope does.
+        steep = self.terrain.slope_threshold * self._scale
+        highest = self._corners.amax(1)
+        lowest = self._corners.amin(1)
+        is_edge = (highest - lowest > steep).view(self._cells_x, self._cells_y)
+        # The squared distance to the nearest edge is the least of dx² + dy². It is found along x
+        # for each row, and then along y from these results (Felzenszwalb and Huttenlocher 2012).
         squared = torch.where(is_edge, 0.0, torch.inf)
-        reach = math.ceil(FARTHEST_EDGE / scale)
-        squared = _spread_along(squared, 0, pad(squared, (0, 0, reach, reach), value=torch.inf))
-        squared = _spread_along(squared, 1, pad(squared, (reach, reach), value=torch.inf))
-        return (squared.sqrt() * scale).clamp(max=FARTHEST_EDGE).flatten()
+        reach = math.ceil(FARTHEST_EDGE / self._scale)
+        padded = pad(squared, (0, 0, reach, reach), value=torch.inf)
+        squared = _spread_along(0, padded, reach)
+        padded = pad(squared, (reach, reach), value=torch.inf)
+        squared = _spread_along(1, padded, reach)
+        distance = squared.sqrt() * self._scale
+        return distance.clamp(max=FARTHEST_EDGE).flatten()
 
     @property
     def origins(self) -> Tensor:
@@ -101,22 +101,33 @@ class Ground(Stateful):
 
         It has two triangles per cell, divided by the diagonal from the smallest x and y.
         """
-        place = self._place(x, y)
-        corner = self._corners_at(place)
-        is_first = place.x >= place.y
-        slope_x = torch.where(is_first, corner.h10 - corner.h00, corner.h11 - corner.h01)
-        slope_y = torch.where(is_first, corner.h11 - corner.h10, corner.h01 - corner.h00)
-        return corner.h00 + place.x * slope_x + place.y * slope_y
+        u, v, cell = self._place(x, y)
+        h00, h10, h01, h11 = self._corner_heights(cell)
+        is_first = u >= v
+        # The first triangle has the corners 00, 10 and 11, the second one 00, 01 and 11.
+        first_x = h10 - h00
+        first_y = h11 - h10
+        second_x = h11 - h01
+        second_y = h01 - h00
+        slope_x = torch.where(is_first, first_x, second_x)
+        slope_y = torch.where(is_first, first_y, second_y)
+        return h00 + u * slope_x + v * slope_y
 
     def normal(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the unit normal of the surface of `height`. Shape: (…, 3)."""
-        place = self._place(x, y)
-        corner = self._corners_at(place)
-        is_first = place.x >= place.y
-        down_x = torch.where(is_first, corner.h00 - corner.h10, corner.h01 - corner.h11)
-        down_y = torch.where(is_first, corner.h10 - corner.h11, corner.h00 - corner.h01)
-        up = torch.full_like(place.x, self.terrain.horizontal_scale)
-        return normalize(torch.stack((down_x, down_y, up), dim=-1), dim=-1)
+        u, v, cell = self._place(x, y)
+        h00, h10, h01, h11 = self._corner_heights(cell)
+        is_first = u >= v
+        # The normal of z = h(x, y) is (−∂h/∂x, −∂h/∂y, 1), here times the side of a cell.
+        first_x = h00 - h10
+        first_y = h10 - h11
+        second_x = h01 - h11
+        second_y = h00 - h01
+        down_x = torch.where(is_first, first_x, second_x)
+        down_y = torch.where(is_first, first_y, second_y)
+        up = torch.full_like(u, self._scale)
+        normal = torch.stack((down_x, down_y, up), dim=-1)
+        return normalize(normal, dim=-1)
 
     def cast(self, origins: Tensor, directions: Tensor, farthest: float) -> Tensor:
         """Return the distance to the surface along rays, m.
@@ -131,18 +142,22 @@ class Ground(Stateful):
         Returns:
             Distances. Shape: (…,).
         """
-        step = 0.5 * self.terrain.horizontal_scale
-        distance = torch.full(origins.shape[:-1], farthest, device=origins.device)
+        step = 0.5 * self._scale
+        shape = origins.shape[:-1]
+        distance = torch.full(shape, farthest, device=origins.device)
         has_hit = torch.zeros_like(distance, dtype=torch.bool)
         above = torch.zeros_like(distance)
         for i in range(math.ceil(farthest / step) + 1):
-            x, y, z = (origins + directions * (i * step)).unbind(-1)
+            points = origins + directions * (i * step)
+            x, y, z = points.unbind(-1)
             before = above
             above = z - self.height(x, y)
             hits_now = ~has_hit & (above < 0.0)
+            # Between the last point above the surface and the first one below it.
             crossing = step * (i - above / (above - before))
             distance = torch.where(hits_now, crossing, distance)
             has_hit |= hits_now
+            # Further steps would change nothing.
             if has_hit.all():
                 break
         return distance.clamp(0.0, farthest)
@@ -150,12 +165,13 @@ class Ground(Stateful):
     def bilinear(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the height interpolated between the four corners of a cell, m."""
         low_x, low_y = self.terrain.low
-        cells_x, cells_y = self._num_cells
-        scale = self.terrain.horizontal_scale
-        # From −1 to 1 over the field; y comes first, because the field's columns run along it.
-        grid_x = (x - low_x) * (2.0 / (cells_x * scale)) - 1.0
-        grid_y = (y - low_y) * (2.0 / (cells_y * scale)) - 1.0
-        grid = torch.stack((grid_y, grid_x), dim=-1).reshape(1, 1, -1, 2)
+        # grid_sample takes coordinates from −1 to 1 over the field, that of the columns, y, first.
+        per_metre_x = 2.0 / (self._cells_x * self._scale)
+        per_metre_y = 2.0 / (self._cells_y * self._scale)
+        grid_x = (x - low_x) * per_metre_x - 1.0
+        grid_y = (y - low_y) * per_metre_y - 1.0
+        grid = torch.stack((grid_y, grid_x), dim=-1)
+        grid = grid.reshape(1, 1, -1, 2)
         heights = grid_sample(self._heights, grid, align_corners=True, padding_mode="border")
         return heights.view(x.shape)
 
@@ -174,23 +190,37 @@ class Ground(Stateful):
         """Draw the tiles of ``env_ids`` (n,): any column, and one of the first levels."""
         low, high = self.terrain.first_levels
         num_columns = self.tile_origins.shape[1]
+        num_levels = high + 1 - low
+        # Two numbers per environment, so that it draws the same ones on a ground of any size.
         draw = random.uniform(0.0, 1.0, 2, env_ids)
-        self.levels[env_ids] = low + (draw[:, 0] * (high + 1 - low)).long()
-        self.columns[env_ids] = (draw[:, 1] * num_columns).long()
+        level_draw, column_draw = draw.unbind(1)
+        level = (level_draw * num_levels).long()
+        column = (column_draw * num_columns).long()
+        self.levels[env_ids] = low + level
+        self.columns[env_ids] = column
 
-    def _corners_at(self, place: Places) -> Corners:
-        return Corners(*self._corners[place.cell].unbind(-1))
+    def _corner_heights(self, cell: Tensor) -> tuple[Tensor, ...]:
+        """Return the heights of a cell's corners (0, 0), (1, 0), (0, 1) and (1, 1), m."""
+        return self._corners[cell].unbind(-1)
 
     def _place(self, x: Tensor, y: Tensor) -> Places:
         low_x, low_y = self.terrain.low
-        cells_x, cells_y = self._num_cells
-        scale = 1.0 / self.terrain.horizontal_scale
-        place_x = ((x - low_x) * scale).clamp_(0.0, cells_x)
-        place_y = ((y - low_y) * scale).clamp_(0.0, cells_y)
+        u, row = self._split(x - low_x, self._cells_x)
+        v, column = self._split(y - low_y, self._cells_y)
+        return Places(u, v, row * self._cells_y + column)
+
+    def _split(self, from_edge: Tensor, num_cells: int) -> tuple[Tensor, Tensor]:
+        """Return the position in a cell, from 0 to 1, and the cell's number, along one axis.
+
+        Args:
+            from_edge: Distances from the edge of the field, m.
+            num_cells: Cells along the axis.
+        """
+        # Clamped, so that the ground beyond the border is that at its nearest point.
+        along = (from_edge * self._cells_per_metre).clamp_(0.0, num_cells)
         # The last point of the field belongs to the last cell.
-        row = place_x.int().clamp_(max=cells_x - 1)
-        column = place_y.int().clamp_(max=cells_y - 1)
-        return Places(x=place_x - row, y=place_y - column, cell=row * cells_y + column)
+        cell = along.int().clamp_(max=num_cells - 1)
+        return along - cell, cell
 
 
 def _corners_of_cells(heights: Tensor) -> Tensor:
@@ -202,19 +232,19 @@ def _corners_of_cells(heights: Tensor) -> Tensor:
     h10 = heights[1:, :-1]
     h01 = heights[:-1, 1:]
     h11 = heights[1:, 1:]
-    return torch.stack((h00, h10, h01, h11), dim=-1).flatten(0, 1)
+    corners = torch.stack((h00, h10, h01, h11), dim=-1)
+    return corners.flatten(0, 1)
 
 
-def _spread_along(squared: Tensor, axis: int, padded: Tensor) -> Tensor:
-    """Return the least of the squared distances of all cells along an axis, each plus the way.
+def _spread_along(axis: int, padded: Tensor, reach: int) -> Tensor:
+    """Return the least of d² + k² over all cells at a distance of k cells along an axis.
 
     Args:
-        squared: Squared distances, in cells.
         axis: Axis along which distances spread.
-        padded: ``squared`` with as many infinite cells on both sides as distances reach.
+        padded: Squared distances d², in cells, with ``reach`` infinite cells on both sides.
+        reach: Largest k.
     """
-    size = squared.shape[axis]
-    reach = (padded.shape[axis] - size) // 2
+    size = padded.shape[axis] - 2 * reach
     candidates = []
     for offset in range(-reach, reach + 1):
         shifted = padded.narrow(axis, reach + offset, size)

@@ -35,6 +35,7 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     """Raise a ValueError unless a file has all parts that the description names."""
+    # An actuator of the file would have other gains, and views count one per joint.
     if spec.actuators:
         given = ", ".join(repr(actuator.name) for actuator in spec.actuators)
         raise ValueError(
@@ -78,6 +79,7 @@ def _check_parts(robot: RobotCfg, kind: str, needed: Sequence[str], known: Seque
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
+    # Torque limits act on what the law of the actuator gives, in every physics step.
     for i, joint in enumerate(robot.joint_names):
         torque_limit = robot.torque_limits[i]
         actuator = spec.add_actuator(

@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from legged_envs import rotation
 from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.bodies import Bodies, index_of
 from legged_envs.sim.simulation import Simulation
 from legged_envs.state import Stateful
 from legged_envs.tables import TableRepr
@@ -21,81 +22,13 @@ CONTACT_FORCE = 1.0
 """Contact force from which on a foot counts as standing, N (legged_gym's threshold)."""
 
 
-def index_of(ids: list[int], device: torch.device) -> slice | Tensor:
-    """Return an index of columns: a slice if they are evenly spaced, because a view is free.
-
-    Args:
-        ids: Columns, in increasing order if they are evenly spaced.
-        device: Device of the index if it is a tensor. Shape: (n,), int64.
-    """
-    if not ids:
-        return slice(0, 0)
-    stride = 1
-    if len(ids) > 1:
-        stride = ids[1] - ids[0]
-    end = ids[-1] + 1
-    if ids == list(range(ids[0], end, stride)):
-        return slice(ids[0], end, stride)
-    return torch.tensor(ids, device=device)
-
-
-class Bodies(TableRepr):
-    """Some bodies of every robot; `RobotState.bodies` makes them and keeps them current.
-
-    Args:
-        sim: Simulation of the robot.
-        names: Names of the bodies, one or more.
-
-    Raises:
-        ValueError: There are no names, or the robot has no body of one of the names.
-    """
-
-    pos_b: Tensor
-    """Positions in the base frame, m, of body and base in the last physics step. Shape: (num_envs,
-    num_bodies, 3)."""
-
-    def __init__(self, sim: Simulation, names: tuple[str, ...]):
-        self.sim = sim
-        """Simulation of the robot."""
-        if not names:
-            raise ValueError(
-                f"bodies needs the names of one or more bodies; bodies: {', '.join(sim.body_names)}"
-            )
-        self._base = sim.body_ids((sim.robot.base_body,))[0]
-        self._ids = index_of(sim.body_ids(names), sim.device)
-        self.read()
-        self.compute()
-
-    def _describe(self) -> str:
-        return f"{self.sim}"
-
-    def read(self) -> None:
-        """Take the simulation's tensors of this moment, for `compute`."""
-        self._body_pos_w = self.sim.body_pos_w
-        self._body_quat_w = self.sim.body_quat_w
-
-    def compute(self) -> None:
-        """Compute the positions of every environment from what was read."""
-        self.pos_b = self._in_base_frame(self._body_pos_w, self._body_quat_w)
-
-    def refresh(self, env_ids: Tensor) -> None:
-        """Read the simulation again, and compute the positions of ``env_ids`` (n,)."""
-        self.read()
-        pos_b = self._in_base_frame(self._body_pos_w[env_ids], self._body_quat_w[env_ids])
-        self.pos_b = self.pos_b.index_copy(0, env_ids, pos_b)
-
-    def _in_base_frame(self, body_pos_w: Tensor, body_quat_w: Tensor) -> Tensor:
-        from_base = body_pos_w[:, self._ids] - body_pos_w[:, self._base, None]
-        return rotation.rotate_inverse(body_quat_w[:, self._base], from_base)
-
-
 class RobotState(TableRepr, Stateful):
-    """The robots of one description as terms see them; ``env.robot`` is one of these.
+    """One robot of every environment as terms see it: ``env.robot``.
 
-    ``read`` and ``compute`` run once after each control step. Tensors are float32 or bool. World z is up,
-    quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame. "Lags" means:
-    after a control step the tensor describes the start of the last physics step, as `mj_step`
-    leaves it. After a reset everything is current.
+    ``read`` and ``compute`` run once after each control step. Tensors are float32 or bool. World z
+    is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame. "Lags"
+    means: after a control step the tensor describes the start of the last physics step, as
+    ``mj_step`` leaves it. After a reset everything is current.
 
     Args:
         sim: Simulation of the robots.
@@ -160,6 +93,7 @@ class RobotState(TableRepr, Stateful):
         self._set_constants(sim.robot)
         self._read_quantities()
         self._derive()
+        # Their shapes are those of the tensors above.
         self._start_histories()
 
     def _describe(self) -> str:
@@ -167,6 +101,7 @@ class RobotState(TableRepr, Stateful):
 
     def _set_constants(self, robot: RobotCfg) -> None:
         sim = self.sim
+
         self.default_joint_pos = self._row(robot.default_joint_pos)
         """Pose at action 0, rad. Shape: (num_joints,)."""
         self.torque_limits = self._row(robot.torque_limits)
@@ -177,11 +112,14 @@ class RobotState(TableRepr, Stateful):
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
         follows_velocity = [kind == "velocity" for kind in robot.actuators]
         has_no_limits = self.joint_pos_limits.isinf().all(1)
+
         self.endless = torch.tensor(follows_velocity, device=sim.device) & has_no_limits
         """Joints that are driven to a velocity and have no limits, such as wheels, whose position
         only counts their turns. Shape: (num_joints,), bool."""
+        # Asked here once: in a step this would wait for a GPU.
         self._any_endless = bool(self.endless.any())
         undesired_bodies = (*robot.penalized_bodies, *robot.termination_bodies)
+
         self.feet = self._body_index(robot.foot_names)
         """Index of the feet among the bodies."""
         self.penalized_bodies = self._body_index(robot.penalized_bodies)
@@ -192,6 +130,7 @@ class RobotState(TableRepr, Stateful):
         """Index of the penalized and the termination bodies, in this order, among the bodies."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=sim.device)
         self._gravity = self._row((0.0, 0.0, -1.0))
+
         self._axle = self._row((0.0, 1.0, 0.0))
         """Axle of a wheel in its own frame."""
 
@@ -230,6 +169,7 @@ class RobotState(TableRepr, Stateful):
         Between the two calls quantities are current, and all other tensors are those of the step
         before.
         """
+        # A new tensor replaces `last_joint_vel` in `compute`: this one is kept, not copied.
         self.previous_joint_vel = self.last_joint_vel
         self._read_quantities()
         for bodies in self._bodies.values():
@@ -294,6 +234,7 @@ class RobotState(TableRepr, Stateful):
 
     def _update_histories(self) -> None:
         """Advance timers and histories by one control step."""
+        # A copy, because the engine overwrites its buffer in the next step.
         self.last_joint_vel = self.joint_vel.clone()
         in_contact = self._touches_ground(self.contact_force)
         # A foot stands if it touched in this step or the one before: to lose contact for one step
@@ -301,6 +242,7 @@ class RobotState(TableRepr, Stateful):
         is_standing = in_contact | self.foot_contact
         was_swinging = self.foot_contact_time == 0.0
         self.foot_landed = is_standing & was_swinging
+        # A foot that has just landed keeps its air time for this step: rewards are paid for it.
         self.foot_air_time.add_(self.step_dt).mul_(was_swinging | ~is_standing)
         self.foot_contact_time.add_(self.step_dt).mul_(is_standing)
         self.foot_contact = in_contact
@@ -312,6 +254,7 @@ class RobotState(TableRepr, Stateful):
         return rotation.rotate_inverse(quat_w, vectors).unbind(1)
 
     def _offset_from_default(self, joint_pos: Tensor) -> Tensor:
+        # The position of a wheel grows without end, and means nothing to a policy.
         offset = joint_pos - self.default_joint_pos
         return offset.masked_fill(self.endless, 0.0) if self._any_endless else offset
 
@@ -336,6 +279,7 @@ class RobotState(TableRepr, Stateful):
     def _height_above_ground(self, points_w: Tensor) -> Tensor:
         """Return the heights of points (n, …, 3) above the ground below them, m."""
         ground = self.sim.ground
+        # A copy on a plane too: the engine overwrites its buffer in the next step.
         x, y, z = points_w.unbind(-1)
         return z.clone() if ground is None else z - ground.height(x, y)
 
@@ -345,6 +289,7 @@ class RobotState(TableRepr, Stateful):
         if ground is None:
             return torch.linalg.vector_norm(lin_vel_w[..., :2], dim=-1)
         normal = ground.normal(points_w[..., 0], points_w[..., 1])
+        # Without the part of the velocity along the normal.
         across = (lin_vel_w * normal).sum(-1, keepdim=True) * normal
         return torch.linalg.vector_norm(lin_vel_w - across, dim=-1)
 
@@ -363,6 +308,7 @@ class RobotState(TableRepr, Stateful):
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add ``lin_vel_w`` (n, 3), m/s, to the velocity of the bases of ``env_ids`` (n,)."""
+        # Replaced, not changed in place: an observation may hold the tensor of the step before.
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)
@@ -383,6 +329,7 @@ class RobotState(TableRepr, Stateful):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state, after the simulation has returned to its own."""
+        # Only what the simulation does not know is saved; the rest is derived again.
         super().load_state_dict(state)
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
 

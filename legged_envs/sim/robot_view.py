@@ -41,7 +41,8 @@ class RobotView(TableRepr):
     def _describe(self) -> str:
         parts = []
         for name, part in vars(self).items():
-            parts.append(f"{name}={None if part is None else f'{part.start}:{part.stop}'}")
+            span = "None" if part is None else f"{part.start}:{part.stop}"
+            parts.append(f"{name}={span}")
         return ", ".join(parts)
 
     @classmethod
@@ -61,12 +62,14 @@ class RobotView(TableRepr):
         joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))
         root_qpos = None
         root_qvel = None
+        # The free joint of the base is the first one of the robot's bodies.
         if len(joints) > 0 and model.jnt_type[joints[0]] == mujoco.mjtJoint.mjJNT_FREE:
             root = joints[:1]
             joints = joints[1:]
             root_qpos = _span(model.jnt_qposadr[root], robot, "its base", 7)
             root_qvel = _span(model.jnt_dofadr[root], robot, "its base", 6)
         _check_joints(model, robot, joints, prefix)
+        # Shapes of appearances and of the look alone have no affinity.
         collides = model.geom_conaffinity > 0
         geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & collides)
         actuators = []

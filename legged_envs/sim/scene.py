@@ -55,6 +55,7 @@ def build_scene(
             bad pose, or the appearance does not fit.
         FileNotFoundError: There is no such file.
     """
+    # On a plane, and without other robots, first: the checks are of this robot alone.
     spec = spec_on_ground(robot, cfg)
     model = _compile(spec, robot)
     view = RobotView.find(model, robot)
@@ -86,6 +87,7 @@ def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
     option.timestep = cfg.dt
     option.iterations = cfg.iterations
     option.ls_iterations = cfg.ls_iterations
+    # Implicit in velocity: the damping of the actuators stays stable at large gains.
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
     add_ground(spec)
@@ -129,6 +131,7 @@ def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     half_x = 0.5 * terrain.horizontal_scale * (num_x - 1)
     half_y = 0.5 * terrain.horizontal_scale * (num_y - 1)
     lowest = float(terrain.heights.min())
+    # MuJoCo refuses a height field without height.
     span = max(float(terrain.heights.max()) - lowest, MIN_TERRAIN_HEIGHT)
     # MuJoCo's rows run along y, and its heights from 0 to 1 above the lowest point.
     field = spec.add_hfield(
@@ -157,6 +160,8 @@ def _add_light(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 
 def _set_contacts(spec: mujoco.MjSpec, cfg: SimCfg) -> None:
+    # The parameters of a contact are those of the shape of higher priority, or a mean of both:
+    # all shapes get the same ones.
     for geom in spec.geoms:
         geom.solref = cfg.solref
         geom.solimp = cfg.solimp
@@ -213,6 +218,7 @@ def _add_object(spec: mujoco.MjSpec, name: str, thing: ObjectCfg) -> None:
         # Above that of robots: the friction of an object decides.
         priority=2,
     )
+    # The other two frictions, of turning and rolling, stay MuJoCo's.
     shape.friction[0] = thing.friction
 
 
@@ -227,8 +233,8 @@ def _check_collision_shapes(model: mujoco.MjModel, view: RobotView, robot: Robot
         name = model.geom(i).name
         if name != GROUND:
             raise ValueError(
-                f"{robot.xml} has a collision shape {name!r} that is no part of RobotCfg "
-                f"{robot.name!r}: take it out, the ground is added"
+                f"{robot.xml} has a collision shape {name!r} that does not belong to RobotCfg "
+                f"{robot.name!r}: take it out; the ground is added"
             )
 
 
@@ -262,8 +268,8 @@ def _check_wheels(model: mujoco.MjModel, robot: RobotCfg) -> None:
             or abs(angle).max() > AXIS_TOLERANCE
         ):
             raise ValueError(
-                f"RobotCfg {robot.name!r} has wheels, but foot {foot!r} is none: in {robot.xml} "
-                "one joint without limits must turn it, about its own y axis"
+                f"RobotCfg {robot.name!r} has wheels, but foot {foot!r} is not a wheel: in "
+                f"{robot.xml} one joint without limits must turn it, about the y axis of the foot"
             )
 
 
@@ -283,6 +289,7 @@ def _check_stance(
     for geom in range(model.ngeom)[view.geoms]:
         if model.geom_conaffinity[geom] & 1:
             heights[geom] = mujoco.mj_geomDistance(model, data, ground, geom, 10.0, None)
+    # One shape is enough: the robot falls until it touches, or is pushed out of the ground.
     lowest = min(heights, key=heights.__getitem__)
     height = heights[lowest]
     if DEEPEST_START <= height <= HIGHEST_START:

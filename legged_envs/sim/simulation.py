@@ -171,7 +171,7 @@ class Simulation(RobotQuantities, TableRepr):
     def diverged(self) -> Tensor | None:
         """Return the environments that met a non-finite or huge state since the last call.
 
-        Shape: (num_envs,), bool. None if there are no such environments.
+        Shape: (num_envs,), bool. None if all are well.
         """
 
     @abstractmethod
@@ -212,6 +212,7 @@ class Simulation(RobotQuantities, TableRepr):
             ValueError: There is no parameter of this name.
         """
         check_known("unknown parameter", (name,), self.parameter_names, "parameters")
+        # Read when they are first asked for: few tasks use all parameters.
         if name not in self._default_parameters:
             # They are written in place later, which inference tensors forbid outside of that mode.
             with torch.inference_mode(False):
@@ -232,6 +233,7 @@ class Simulation(RobotQuantities, TableRepr):
                 that an actuator does not have.
         """
         self._check_parameter(name, values, len(env_ids))
+        # Kept here in float32 too, so that reading does not ask the engine.
         self._parameters[name][env_ids] = values
         self._write_parameter(name, values, env_ids)
 
@@ -248,6 +250,7 @@ class Simulation(RobotQuantities, TableRepr):
             )
         if name not in ("kp", "kd"):
             return
+        # Otherwise a gain would be written that MuJoCo's law of this actuator does not have.
         has_gain = values.any(0).tolist()
         for i, actuator in enumerate(self.robot.actuators):
             if has_gain[i] and name not in ACTUATOR_GAINS[actuator]:
@@ -352,6 +355,7 @@ class Simulation(RobotQuantities, TableRepr):
         if self.closed:
             return
         self._renderer.close()
+        # References from terms and wrappers may outlive this call: what they hold must be empty.
         for robot in self.robots.values():
             vars(robot).clear()
             robot.closed = True

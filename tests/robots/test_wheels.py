@@ -149,7 +149,7 @@ def _renamed(tmp_path, old: str, new: str) -> RobotCfg:
 
 
 def test_feet_that_are_no_wheels_are_refused(tmp_path) -> None:
-    wrong = r"'.*' has wheels, but foot '.*_foot' is none: in .*\.xml one joint without limits must turn it"
+    wrong = r"'.*' has wheels.*'.*_foot'.*\.xml"
     for robot in (replace(TRON1_PF, wheels=True), replace(G1, wheels=True)):
         with pytest.raises(ValueError, match=wrong):
             build_scene(robot, SimCfg())

@@ -41,14 +41,17 @@ class ConvertedArray(EngineArray):
     def __init__(self, source: Tensor):
         self.source = source
         self.buffer = torch.zeros(source.shape, dtype=torch.float32)
+
         self.stale_rows: slice | Tensor | None = ALL
         """Rows in which ``buffer`` is out of date; None if there are none."""
+        # NumPy's copy has the smaller fixed cost.
         self._is_small = len(source) <= SMALL_BATCH
         # They share their memory with `source` and `buffer`.
         self._numpy_source = source.numpy()
         self._numpy_buffer = self.buffer.numpy()
 
     def refresh(self) -> None:
+        # Terms read few of an engine's arrays: only what is read is converted, once per step.
         rows = self.stale_rows
         if rows is None:
             return
@@ -66,12 +69,16 @@ class ConvertedArray(EngineArray):
 
 def mark_stale(arrays: Sequence[ConvertedArray], rows: slice | Tensor) -> None:
     """Note that ``rows`` of the sources of all ``arrays``, of equal length, have changed."""
-    if isinstance(rows, Tensor) and len(rows) > FEW_ROWS * len(arrays[0].source):
-        rows = ALL
+    if isinstance(rows, Tensor):
+        # Indexing copies: for many rows it takes longer than to convert all of them in one pass.
+        num_envs = len(arrays[0].source)
+        if len(rows) > FEW_ROWS * num_envs:
+            rows = ALL
     for array in arrays:
         if array.stale_rows is None or array.stale_rows is rows:
             array.stale_rows = rows
         else:
+            # The union of two sets of rows is not worth its computation.
             array.stale_rows = ALL
 
 

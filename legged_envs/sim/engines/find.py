@@ -126,6 +126,7 @@ def make_simulation(
                 f"sim={engine!r} has one robot on a plane: SceneCfg must be as it is, got "
                 f"{', '.join(parts)}"
             )
+        # Without parts the argument is left out: an engine need not have it.
         constructor = partial(constructor, scene=scene)
     sim = constructor(robot, cfg, num_envs, torch_device)
     # They need MuJoCo, which no user of the package should load before an engine is made.

@@ -169,6 +169,7 @@ class GenesisSimulation(LiveSimulation):
         collides = (model.geom_contype | model.geom_conaffinity) > 0
         measures_velocity = model.sensor_type == mujoco.mjtSensor.mjSENS_FRAMELINVEL
         first_columns = model.sensor_adr[measures_velocity]
+
         self._shapes = self._indices(np.flatnonzero(collides))
         """Shapes of the model that Genesis has, those that collide."""
         self._dofs = self._indices(model.jnt_dofadr[joints])
@@ -185,10 +186,11 @@ class GenesisSimulation(LiveSimulation):
         """Columns of ``sensordata`` with these velocities. Shape: (sensors, 3)."""
 
     def _set_control_modes(self, robots: list[RobotCfg]) -> None:
-        kinds = []
+        kinds: list[str] = []
         for robot in robots:
             kinds.extend(robot.actuators)
         actuators = np.array(kinds)
+
         self._follows_velocity = self._repeat(actuators == "velocity")
         """1 for each actuator that is driven to a velocity, else 0."""
         mode = self._engine.control_mode
@@ -199,6 +201,7 @@ class GenesisSimulation(LiveSimulation):
         """Return the arrays that the next step depends on."""
         solving = self._solver.constraint_solver.constraint_state
         contacts = self._solver.collider.collider_state.contact_cache
+
         self._errors = _live(self._solver._errno)
         """Bits of Genesis' errors of each environment. Shape: (num_envs,)."""
         return {
@@ -237,6 +240,7 @@ class GenesisSimulation(LiveSimulation):
         self._update_constants()
         engine = self._engine
         targets = self._controls
+        # Each mode reads what it needs of these.
         engine.target_pos[:, self._dofs] = targets - self._qpos0
         engine.target_vel[:, self._dofs] = targets * self._follows_velocity
         engine.target_force[:, self._dofs] = targets
@@ -249,6 +253,7 @@ class GenesisSimulation(LiveSimulation):
         bodies = self._site_bodies
         site_offset = rotate(engine.link_quat[:, bodies], self._site_pos)
         site_pos = engine.link_pos[:, bodies] + site_offset
+        # Genesis has velocities about the centre of mass, as MuJoCo's cvel.
         arm = site_pos - engine.link_com[:, bodies]
         turning = torch.linalg.cross(engine.link_ang_vel[:, bodies], arm)
         site_vel = engine.link_lin_vel[:, bodies] + turning
@@ -338,6 +343,7 @@ class GenesisSimulation(LiveSimulation):
 
 def _start_genesis(device: torch.device) -> None:
     """Start Genesis, once in a process; ValueError if it runs on another device."""
+    # Genesis has one device for a process, which its first start chooses.
     if not gs._initialized:
         backend = gs.cpu if device.type == "cpu" else gs.cuda
         gs.init(backend=backend, logging_level="error")

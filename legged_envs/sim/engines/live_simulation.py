@@ -40,6 +40,7 @@ class LiveSimulation(ModelSimulation):
                 f"sim={engine!r} runs on device='cpu', and on 'cuda' where PyTorch finds an "
                 f"NVIDIA GPU, got device={str(device)!r}"
             )
+        # Tensors on "cuda" name their device with an index, and the two would be unequal.
         if str(device) == "cuda":
             return torch.device("cuda", torch.cuda.current_device())
         return device
@@ -62,6 +63,7 @@ class LiveSimulation(ModelSimulation):
             "parameters": self._fields,
             "common": {"timestep": timestep, "constants_changed": self._constants_changed},
         }
+        # The engine's first steps may have left numbers in them.
         for array in state.values():
             array.zero_()
         qpos = state["qpos"]
@@ -115,6 +117,7 @@ class LiveSimulation(ModelSimulation):
         given = flatten(state)
         own = flatten(self._saved)
         check_shapes(given, {name: tuple(array.shape) for name, array in own.items()})
+        # In place: the engine and the quantities look at this memory.
         for name, array in own.items():
             array.copy_(torch.as_tensor(given[name]))
         if self._constants_changed.any():

@@ -38,6 +38,7 @@ class ModelBody(FreeBody):
         return values
 
     def _root_quantities(self) -> dict[str, Quantity]:
+        # A free joint has 7 numbers in qpos and 6 in qvel, the angular velocity in its own frame.
         pose = self._qpos_read[:, self._root_qpos]
         twist = self._qvel_read[:, self._root_qvel]
         return {
@@ -57,6 +58,7 @@ class ModelBody(FreeBody):
         self._state.mark_stale(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
+        # The first three of the joint's velocities, in the world.
         first = self._root_qvel.start
         self._qvel[env_ids, first : first + 3] += lin_vel_w.to(self._qvel.dtype)
         self._state.mark_stale(env_ids)

@@ -78,7 +78,8 @@ class ModelSimulation(ModelBody, Simulation):
         """
         view = RobotView.find(self.model, self.robot)
         self._renderer = SceneRenderer(self.model, self.robot, view, self.num_envs, get_data)
-        # The simulations of further robots share all that has been set up to here.
+        # The simulations of further robots share all that has been set up to here: model, arrays,
+        # renderer, ground, and the dicts of robots and objects. What _place_robot sets is separate.
         further_robots = {name: copy.copy(self) for name in scene.robots}
         self._place_robot(self.robot, scene.start, prefix="")
         for name, placed in scene.robots.items():
@@ -107,6 +108,7 @@ class ModelSimulation(ModelBody, Simulation):
         if view.root_qpos is None or view.root_qvel is None:
             raise no_free_joint(robot)
         self.robot = robot
+
         self.robot_view = view
         """The robot's parts of the arrays of the model."""
         self.start = start
@@ -141,6 +143,7 @@ class ModelSimulation(ModelBody, Simulation):
             # At the origin the orientation is that of the robot's file.
             root = (x, y, robot.base_height, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
             self._qpos[:, self._root_qpos] = self._double(root)
+        # The third number of a free joint is its height.
         self._qpos[:, self._root_qpos.start + 2] = robot.base_height
         pose = self._double(robot.default_joint_pos)
         self._qpos[:, self.robot_view.joint_qpos] = pose
@@ -166,7 +169,9 @@ class ModelSimulation(ModelBody, Simulation):
         body_pos_w = self.ARRAY(outputs["xpos"][:, bodies])
         body_quat_w = self.ARRAY(outputs["xquat"][:, bodies])
         body_twist = self.ARRAY(outputs["cvel"][:, bodies])
+        # MuJoCo's cvel is about the centre of mass of the whole robot, of its base's subtree.
         root_com_w = self.ARRAY(outputs["subtree_com"][:, bodies.start, None])
+        # A row of cfrc_ext is a torque and then a force.
         contact_force_w = self.ARRAY(outputs["cfrc_ext"][:, bodies, 3:])
         foot_pos_w = self.ARRAY(outputs["site_xpos"][:, view.foot_sites])
         foot_lin_vel_w = self.ARRAY(foot_velocities.unflatten(1, (-1, 3)))
@@ -187,18 +192,19 @@ class ModelSimulation(ModelBody, Simulation):
             "foot_lin_vel_w": Quantity(foot_lin_vel_w, foot_lin_vel_w.buffer),
         }
 
-    def _read_quantity(self, name: str) -> Tensor:
-        if name == "body_lin_vel_w":
-            return self._body_velocities()
-        return super()._read_quantity(name)
+    @property
+    def body_lin_vel_w(self) -> Tensor:
+        """Velocities of the bodies' origins, m/s.
 
-    def _body_velocities(self) -> Tensor:
-        """Return v_body = v + ω × (p_body − p_com), with the twist v, ω at the centre of mass."""
-        twist = super()._read_quantity("body_twist")
-        arm = self.body_pos_w - super()._read_quantity("root_com_w")
+        v_body = v + ω × (p_body − p_com), with the twist (ω, v) at the robot's centre of mass.
+        Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
+        """
+        twist = self._read_quantity("body_twist")
+        arm = self.body_pos_w - self._read_quantity("root_com_w")
         return twist[..., 3:] + torch.linalg.cross(twist[..., :3], arm)
 
     def set_joint_targets(self, targets: Tensor) -> None:
+        # Into the engine's memory, in its number format.
         self._ctrl.copy_(targets)
 
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
@@ -209,6 +215,7 @@ class ModelSimulation(ModelBody, Simulation):
     def reset(self, env_ids: Tensor) -> None:
         self._restore_start(env_ids)
         if self.ground is not None:
+            # The start is on a plane at the origin: on terrain everything moves to the tile.
             origins = self.ground.origins[env_ids].to(self._qpos.dtype)
             for body in self._bodies_by_name().values():
                 first = body._root_qpos.start
@@ -235,9 +242,10 @@ class ModelSimulation(ModelBody, Simulation):
         if name == "friction":
             values = values.unsqueeze(1)
         for field in self._model_fields[name]:
-            target = self._field_to_write(field.name)[field.part]
+            target = self._field_to_write(field.name)[field.part]  # a view
             signed = field.sign * values.to(target.dtype)
             if field.joints is not None:
+                # The gain of the others' actuators is another parameter.
                 signed = torch.where(field.joints, signed, target[env_ids])
             target[env_ids] = signed
         if name in CHANGES_CONSTANTS:

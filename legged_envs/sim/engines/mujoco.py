@@ -64,6 +64,7 @@ class MujocoSimulation(ModelSimulation):
         super().__init__(robot, cfg, num_envs, device)
         scene = scene or SceneCfg()
         model = self._make_model(scene, model)
+
         self.batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         """MuJoCo's batch, with a row of state per environment."""
         # The threads of a pool stay in the parent process.
@@ -79,6 +80,7 @@ class MujocoSimulation(ModelSimulation):
     def _bind_arrays(self, model: mujoco.MjModel) -> None:
         """Set the tensors that share the memory of the batch."""
         batch = self.batch
+        # A row of state is time, qpos, qvel, and what else the future depends on.
         first = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME)
         last = first + model.nq + model.nv
         self._state = ConvertedArray(torch.from_numpy(batch.state)[:, first:last])
@@ -103,6 +105,7 @@ class MujocoSimulation(ModelSimulation):
 
     def step(self, num_steps: int) -> None:
         self._update_constants()
+        # All physics steps of a control step in one call, with Python's lock released.
         self.batch.step(nstep=num_steps)
         self._mark_all_arrays(ALL)
 
@@ -118,9 +121,11 @@ class MujocoSimulation(ModelSimulation):
         mark_stale(self._arrays, rows)  # type: ignore[arg-type]
 
     def _restore_start(self, env_ids: Tensor) -> None:
+        # The row holds targets and warm starts too, so that a reset forgets everything.
         self.batch.state[env_ids.numpy()] = self._start_row
 
     def _field_to_read(self, name: str) -> Tensor | None:
+        # To expand a field costs memory and time in every step: only a write does.
         if self.batch.expanded(name) is None:
             return None
         return self._field_to_write(name)
@@ -152,6 +157,8 @@ class MujocoSimulation(ModelSimulation):
         # The sum is finite if all numbers are: one pass without a temporary.
         if not np.count_nonzero(self._warning_counts) and math.isfinite(state.sum().item()):
             return None
+        # MuJoCo resets a state with bad numbers by itself and counts a warning, so that the state
+        # may be finite again.
         has_warning = torch.from_numpy(self._warning_counts.any(1))
         bad = ~torch.isfinite(state).all(1) | has_warning
         self.batch.warning[:] = 0
@@ -163,6 +170,7 @@ class MujocoSimulation(ModelSimulation):
         return copy.deepcopy({**self._saved, "parameters": self._own_fields()})
 
     def set_state(self, state: dict[str, Any]) -> None:
+        # Everything is checked before anything is written: an error changes nothing.
         given = self._check_state(state)
         for name, array in flatten(self._saved).items():
             array[:] = given[name]
@@ -171,6 +179,7 @@ class MujocoSimulation(ModelSimulation):
             if name in given_fields:
                 values = given_fields[name]
             else:
+                # At the time of the state the field was that of the model.
                 values = _field_of_model(self.model, name)
             self.batch.expand(name)[:] = values
         for robot in self.robots.values():

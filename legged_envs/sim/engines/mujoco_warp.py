@@ -87,6 +87,7 @@ class WarpSimulation(LiveSimulation):
         self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in own_fields}
         self._outputs = {name: wp.to_torch(getattr(self._data, name)) for name in OUTPUTS}
         state = {name: wp.to_torch(getattr(self._data, name)) for name in STATE_FIELDS}
+
         self._overflow = wp.to_torch(self._data.overflow)
         """Bits of ``OverflowType`` of each environment. Shape: (num_envs,)."""
         self._overflow.zero_()
@@ -140,6 +141,8 @@ class WarpSimulation(LiveSimulation):
     def _update_constants(self) -> None:
         if not self._stale_constants:
             return
+        # set_const computes all environments: constants of the others, which could differ in their
+        # last digits, are put back.
         before = {name: self._fields[name].clone() for name in CONSTANTS}
         self._run(mjw.set_const, groups=SetConstGroup.FIXED | SetConstGroup.INERT0, restore=False)
         for name, old_values in before.items():
@@ -178,6 +181,7 @@ class WarpSimulation(LiveSimulation):
         return ~is_finite
 
     def _raise_overflow(self, is_full: Tensor) -> None:
+        # The limits of all environments together, in one error.
         limits = OverflowType(0)
         for bits in self._overflow[is_full].tolist():
             limits |= OverflowType(bits) & ~NOT_AN_OVERFLOW

@@ -51,6 +51,7 @@ def find_model_fields(
     bias_of_position = (ALL, view.actuators, 1)
     bias_of_velocity = (ALL, view.actuators, 2)
     return {
+        # Sliding friction is the first of three, of all shapes from the first that collides.
         "friction": (ModelField("geom_friction", (ALL, view.geoms, 0)),),
         "body_mass": (ModelField("body_mass", (ALL, view.bodies)),),
         "com": (ModelField("body_ipos", (ALL, view.bodies)),),

@@ -68,7 +68,7 @@ def _find_in_menagerie(robot: RobotCfg) -> Path:
         return Path(root) / path
     if find_spec("mujoco_menagerie") is None:
         raise ModuleNotFoundError(
-            f"appearance 'menagerie' of robot {robot.name!r}: there is none here: "
+            f"appearance 'menagerie' of robot {robot.name!r} needs mujoco_menagerie: "
             "pip install mujoco-menagerie, or set MENAGERIE_ROOT to a git checkout of it"
         )
     import mujoco_menagerie
@@ -107,6 +107,7 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
             f"appearance {str(path)!r}: {shorten(str(error), 200)}; bring what it names, meshes "
             "and textures, with the file: whole folders of mujoco_menagerie"
         ) from error
+    # Before anything is added: its poses are those of the robot alone.
     own_model = spec.compile()
     _check_bodies(own_model, look_model, f"robot {robot.name!r}: appearance {str(path)!r}")
     for geom in spec.body(robot.base_body).find_all("geom"):
@@ -160,6 +161,7 @@ def _add_shape(body: mujoco.MjsBody, look: mujoco.MjModel, geom: np.intp, pose: 
         mesh_name = PREFIX + look.mesh(mesh).name
         # The compiler has moved the mesh to its centre and turned it to its principal axes.
         moved = _pose(look.mesh_pos[mesh], _matrix_of(look.mesh_quat[mesh]))
+        # Here the mesh is added as its file has it, and moved again by the next compilation.
         pose = pose @ np.linalg.inv(moved)
     material = int(look.geom_matid[geom])
     material_name = ""

@@ -37,12 +37,14 @@ def find_camera(
     if viewer.origin_type == "asset_root":
         asset = viewer.asset_name or "robot"
         check_known("ViewerCfg.asset_name: there is no", (asset,), roots, "robots and objects")
+        # The camera moves with the asset; its direction and distance stay.
         camera.lookat += data.qpos[roots[asset]][:3]
     return camera
 
 
 def _free_camera(viewer: ViewerCfg) -> mujoco.MjvCamera:
     target = np.array(viewer.lookat or (0.0, 0.0, 0.0))
+    # MuJoCo's free camera is given by the point that it looks at, two angles and a distance.
     way = target - viewer.eye
     camera = mujoco.MjvCamera()
     camera.lookat = target

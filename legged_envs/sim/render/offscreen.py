@@ -52,6 +52,7 @@ class OffscreenRenderer:
         renderer = self.renderer
         if renderer is not None and (renderer.width, renderer.height) == (width, height):
             return renderer
+        # Only one at a time: each holds a picture of its size in video memory.
         self.close()
         self.renderer = mujoco.Renderer(model, height=height, width=width)
         return self.renderer

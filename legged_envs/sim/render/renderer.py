@@ -108,6 +108,7 @@ class SceneRenderer:
         bodies, 7).
         """
         poses = []
+        # Kinematics alone, a small part of a forward computation, give poses.
         for env_id in range(self.num_envs):
             data = self._load("poses", env_id, mujoco.mj_kinematics)
             poses.append(np.concatenate((data.xpos, data.xquat), axis=1))
@@ -131,6 +132,7 @@ class SceneRenderer:
             camera = self._find_camera(data)
             if isinstance(camera, mujoco.MjvCamera):
                 self._window.aim(camera)
+        # The window keeps its shapes: those of the last call go.
         self._window.scene.ngeom = 0
         for draw in self.decorations:
             draw(self._window.scene, env_id)
@@ -164,6 +166,7 @@ class SceneRenderer:
         """
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
+        # The viewer may be changed at any time, so it is compared here.
         if self._appearance != self.viewer.appearance:
             self._change_appearance(self.viewer.appearance)
         data = self._data_of(use, self.model)
@@ -189,6 +192,7 @@ class SceneRenderer:
                 f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation"
             )
         model = self.simulated_model if appearance is None else self.compile_with(appearance)
+        # Window, renderer and data are those of the old model.
         self.close()
         self._data.clear()
         self.model = model

@@ -27,6 +27,7 @@ def draw_points(scene: mujoco.MjvScene, points: torch.Tensor, radius: float = 0.
     size = np.full(3, radius)
     rotation = np.eye(3).ravel()
     rgba = np.array(POINT_RGBA, np.float32)
+    # mjv_initGeom takes float64 numbers.
     for point in points.double().cpu().numpy()[:room]:
         geom = scene.geoms[scene.ngeom]
         mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_SPHERE, size, point, rotation, rgba)
@@ -59,6 +60,7 @@ def draw_ghost(
     # The robots are dynamic; the ground is static.
     dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value
     mujoco.mjv_addGeoms(model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+    # Appended to the scene, so the shapes of the robot itself stay as they are.
     for geom in scene.geoms[first : scene.ngeom]:
         geom.rgba = GHOST_RGBA
         geom.emission = 0.0

@@ -32,6 +32,7 @@ class Window:
 
     def aim(self, camera: mujoco.MjvCamera) -> None:
         """Point the window's camera like ``camera``, if that has changed since the last call."""
+        # Between changes of the viewer the mouse moves the camera, which must stay as it is.
         description = str(camera)
         if description == self._last_aim:
             return
