@@ -12,9 +12,10 @@ import torch
 from legged_envs.state import Stateful, copy_state
 
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
-_MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+# The same numbers for NumPy: making one takes as long as an operation on a small batch.
 _NUMPY = {value: np.uint64(value) for value in (27, 30, 31, _MIX_1, _MIX_2)}
-"""The same numbers as NumPy takes them: making one costs as much as an operation on a small batch."""
 _AHEAD = 2048  # words computed at once, for draws of small batches still to come
 _NONE: tuple[int, Iterator[torch.Tensor]] = 0, iter(())
 

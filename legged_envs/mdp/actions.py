@@ -46,6 +46,7 @@ class JointPositionCfg(JointActionCfg):
     """Joint positions ``default_joint_pos + scale · action``, or around a reference, rad."""
 
     kind = "position"
+
     around: str | None = None
     """Motion command or gait clock with joint positions that replace ``default_joint_pos``.
 
@@ -82,6 +83,7 @@ class JointAction:
     def __init__(self, cfg: JointActionCfg, env: Env):
         name = type(cfg).__name__
         robot = env.sim.robot
+
         self.cfg = cfg
         """Kind, scale and joints."""
         self.joints = _match_joints(f"{name}.joints", cfg.joints, robot.joint_names)
@@ -109,9 +111,11 @@ class JointAction:
         """Return the targets of the joints. Shapes: (num_envs, size) → (num_envs, size)."""
         centre = self._default
         if self._reference is not None:
+            # Without a reference the policy is free, and 0 is the default pose again.
             available = self._reference.available.unsqueeze(1) > 0.0
             reference_pos = self._reference.target_joint_pos[:, self.index]
             centre = torch.where(available, reference_pos, centre)
+        # One operation; a product and a sum can round differently.
         targets = torch.addcmul(centre, action, self.scale)
         if self.cfg.clip is None:
             return targets
@@ -119,7 +123,11 @@ class JointAction:
         return targets.clamp_(low, high)
 
 
-def _check_actuators(cfg: JointActionCfg, robot: RobotCfg, joints: tuple[int, ...]) -> None:
+def _check_actuators(
+    cfg: JointActionCfg,
+    robot: RobotCfg,
+    joints: tuple[int, ...],
+) -> None:
     for joint in joints:
         actuator = robot.actuators[joint]
         if actuator != cfg.kind:
@@ -130,7 +138,11 @@ def _check_actuators(cfg: JointActionCfg, robot: RobotCfg, joints: tuple[int, ..
             )
 
 
-def _expand_scale(cfg: JointActionCfg, size: int, device: torch.device) -> torch.Tensor:
+def _expand_scale(
+    cfg: JointActionCfg,
+    size: int,
+    device: torch.device,
+) -> torch.Tensor:
     name = type(cfg).__name__
     scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=device)
     if scale.ndim > 0 and scale.shape != (size,):
@@ -152,7 +164,11 @@ def _find_reference(cfg: JointPositionCfg, env: Env) -> Any:
     return reference
 
 
-def _match_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+def _match_joints(
+    field: str,
+    patterns: tuple[str, ...],
+    names: tuple[str, ...],
+) -> tuple[int, ...]:
     """Return the indices of the names that match a pattern, in the order of the names."""
     matched = set()
     for pattern in patterns:

@@ -148,6 +148,7 @@ class VelocityCommand(CommandTerm):
         ranges = torch.tensor(bounds, device=env.device, dtype=torch.float32)
         self._low, self._high = ranges.unbind(1)
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
+        # True where ωz follows a heading and not a draw.
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
 
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
@@ -181,7 +182,12 @@ class VelocityCommand(CommandTerm):
         """
         return torch.stack((self._low, self._high), dim=1)
 
-    def set_range(self, name: str, low: float, high: float) -> None:
+    def set_range(
+        self,
+        name: str,
+        low: float,
+        high: float,
+    ) -> None:
         """Change a range from the next draw on.
 
         Args:
@@ -208,6 +214,7 @@ class VelocityCommand(CommandTerm):
         if self.cfg.small_command > 0.0:
             speed = torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True)
             command[:, :2] *= speed > self.cfg.small_command
+        # After the small commands: a robot that is to stand also gets no turn.
         standing = draw[:, 4] < self.cfg.standing_fraction
         command[standing] = 0.0
         # Tensors that terms read are replaced, not written: readers may hold those of the last
@@ -218,7 +225,8 @@ class VelocityCommand(CommandTerm):
             # A draw only for tasks with this option: other tasks keep their random numbers.
             share = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
             self._steering[env_ids] &= share < self.cfg.heading_fraction
-        self._set(self.value[:, :3].index_copy(0, env_ids, command))
+        velocity = self.value[:, :3]
+        self._set(velocity.index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
 
     def on_placed(self, env_ids: torch.Tensor) -> None:
@@ -230,7 +238,9 @@ class VelocityCommand(CommandTerm):
 
     def hold(self, command: torch.Tensor) -> None:
         """Give every environment one command until its next reset. Shape: (3,) or (num_envs, 3)."""
-        self._set(command.to(self.value).expand_as(self.value[:, :3]).clone())
+        velocity = command.to(self.value).expand_as(self.value[:, :3])
+        # A copy: the caller may write to its tensor later.
+        self._set(velocity.clone())
         self._resampling.stop()
         self._steering = torch.zeros_like(self._steering)
 
@@ -249,16 +259,20 @@ class VelocityCommand(CommandTerm):
         velocity = self.value[:, :2]
         speed = torch.linalg.vector_norm(velocity, dim=1)
         robot_velocity = self._env.robot.lin_vel_b[:, :2]
+        # The bound keeps commands to stand still, and to turn, from dividing by 0.
         along = (velocity * robot_velocity).sum(1) / speed.clamp(min=1e-6)
         # A robot that is faster than commanded does not progress faster.
         self.path = self.path + speed * self._env.step_dt
-        self.progress = self.progress + torch.minimum(along, speed) * self._env.step_dt
+        progress = torch.minimum(along, speed)
+        self.progress = self.progress + progress * self._env.step_dt
 
     def _steer(self) -> None:
         """Set ωz of commands with a heading."""
         error = self.heading - self._env.robot.heading()
+        # To [−π, π): the shorter turn.
         wrapped = torch.remainder(error + torch.pi, 2 * torch.pi) - torch.pi
         low, high = self.cfg.ang_vel_z
         turn = (wrapped * self.cfg.heading_stiffness).clamp_(low, high)
         turn = torch.where(self._steering, turn, self.value[:, 2])
-        self._set(torch.cat((self.value[:, :2], turn.unsqueeze(1)), dim=1))
+        linear = self.value[:, :2]
+        self._set(torch.cat((linear, turn.unsqueeze(1)), dim=1))

@@ -26,6 +26,7 @@ def is_pure(function: Callable[..., Any]) -> bool:
     return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
+# Protocols, so that terms import neither managers nor environments, which import them.
 class Actions(Protocol):
     """The last actions of every environment, as its action manager keeps them.
 

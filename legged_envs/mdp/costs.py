@@ -18,6 +18,7 @@ from legged_envs.mdp.context import Env
 
 def _fraction(violated: Tensor) -> Tensor:
     """Return the part of the columns that are True. Shape: (num_envs,)."""
+    # Summed in float32: a mean of bools would need a copy first.
     return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
 
 
@@ -30,6 +31,7 @@ def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
     """
     joint_pos = env.robot.joint_pos
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
+    # Clamping changes exactly the positions outside.
     return _fraction(joint_pos != joint_pos.clamp(low, high))
 
 
@@ -86,7 +88,8 @@ def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
             0.025.
     """
     # Cosines are compared: an arc cosine loses accuracy near 0.
-    return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
+    gravity_z = env.robot.projected_gravity[:, 2]
+    return (gravity_z > -math.cos(max_tilt)).float()
 
 
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
@@ -116,4 +119,5 @@ def stumble(env: Env, ratio: float = 4.0) -> Tensor:
     force = env.robot.contact_force_w[:, env.robot.feet]
     horizontal = torch.linalg.vector_norm(force[..., :2], dim=-1)
     vertical = force[..., 2].abs()
+    # Friction alone, with a coefficient below the ratio, cannot cause it.
     return (horizontal > ratio * vertical).any(1).float()

@@ -40,7 +40,9 @@ def widen_velocity_command(
     check_known("widen_velocity_command: there is no reward term", (reward,), names, "terms")
     column = names.index(reward)
     term = env.commands.terms[command]
+    # Row 0 is vx.
     low, high = term.ranges[0].tolist()
+    # That of a term which is 1 in every step.
     largest_sum = env.rewards.weights[column] * env.max_episode_length_s
     mean_sum = env.rewards.episode_sums[env_ids, column].mean().item()
     if mean_sum > threshold * largest_sum:
@@ -86,6 +88,7 @@ def terrain_levels(
     check_choice("terrain_levels: by", by, ("path", "distance"))
     ground = env.sim.ground
     term = env.commands.terms[command]
+    # On a plane move_levels raises the error, whatever is computed here.
     half_tile = 0.0 if ground is None else 0.5 * ground.terrain.size
     if by == "path":
         done = term.progress[env_ids]
@@ -104,7 +107,11 @@ def terrain_levels(
 
 
 def goal_levels(
-    env: Env, env_ids: torch.Tensor, near: float = 0.5, far: float = 1.5, command: str = "goal"
+    env: Env,
+    env_ids: torch.Tensor,
+    near: float = 0.5,
+    far: float = 1.5,
+    command: str = "goal",
 ) -> torch.Tensor:
     """Move robots with an ended episode up or down a level by their distance from the goal.
 
@@ -125,7 +132,10 @@ def goal_levels(
 
 
 def move_levels(
-    env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor
+    env: Env,
+    env_ids: torch.Tensor,
+    better: torch.Tensor,
+    worse: torch.Tensor,
 ) -> torch.Tensor:
     """Move robots up or down a level of the terrain.
 
@@ -151,7 +161,9 @@ def move_levels(
     # Drawn for every robot, needed or not, so that the stream does not depend on who succeeds.
     random = env.random.stream("terrain_levels")
     draw = random.uniform(0.0, float(num_levels), 1, env_ids).squeeze(1)
-    levels = ground.levels[env_ids] + better.long() - (worse & ~better).long()
+    up = better.long()
+    down = (worse & ~better).long()
+    levels = ground.levels[env_ids] + up - down
     levels = torch.where(levels >= num_levels, draw.long(), levels.clamp(min=0))
     ground.levels = ground.levels.index_copy(0, env_ids, levels)
     return ground.levels.float().mean()
@@ -188,6 +200,7 @@ def schedule(
     if len(steps) != len(values) or list(steps) != sorted(steps) or not steps:
         raise ValueError(f"schedule: steps must rise, with a value each, got {steps} and {values}")
     value = float(np.interp(env.num_steps, steps, values))
+    # Weights and ranges can change in every step without reconfigure.
     parts = path.split(".")
     if len(parts) == 3:
         kind, name, field = parts
@@ -202,6 +215,7 @@ def schedule(
     # The position among the steps, rounded down to a whole piece.
     position = np.floor(np.interp(env.num_steps, steps, order) * pieces) / pieces
     value = float(np.interp(position, order, values))
+    # reconfigure takes time, so it is called for changes only.
     if value != env.changes.get(path):
         env.reconfigure({path: value})
     return value

@@ -18,7 +18,12 @@ Range = tuple[float, float]
 """Lower and upper bound of a draw."""
 
 
-def randomize_friction(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
+def randomize_friction(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    range: Range,
+) -> None:
     """Draw the sliding friction of the robot on the ground.
 
     Args:
@@ -29,31 +34,48 @@ def randomize_friction(env: Env, env_ids: Tensor, random: Stream, range: Range) 
     env.sim.set_parameter("friction", friction, env_ids)
 
 
-def randomize_base_mass(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
+def randomize_base_mass(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    range: Range,
+) -> None:
     """Add a drawn mass to the base.
 
     Args:
         range: Bounds of the mass, kg.
     """
     low, high = range
+    # From the model's masses, so that several draws do not add up. The base is body 0.
     masses = env.sim.default_parameter("body_mass")[env_ids]
     masses[:, :1] += random.uniform(low, high, 1, env_ids)
     env.sim.set_parameter("body_mass", masses, env_ids)
 
 
-def randomize_base_com(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
+def randomize_base_com(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    range: Range,
+) -> None:
     """Move the base's centre of mass by a drawn amount along each axis.
 
     Args:
         range: Bounds of the amount, m.
     """
     low, high = range
+    # From the model's centres, so that several draws do not add up.
     centres = env.sim.default_parameter("com")[env_ids]
     centres[:, 0] += random.uniform(low, high, 3, env_ids)
     env.sim.set_parameter("com", centres, env_ids)
 
 
-def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
+def randomize_gains(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    range: Range,
+) -> None:
     """Multiply the gains of all joints by drawn factors, one for kp and one for kd.
 
     Args:
@@ -91,18 +113,27 @@ def reset_root(
     low, high = torch.tensor(bounds, dtype=torch.float32, device=env.device).unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
     start_x, start_y, start_yaw = env.sim.start
-    above_start = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0))
-    pos = above_start + draw.new_tensor((start_x, start_y, 0.0))
+    above_ground = draw[:, 1:2] + env.sim.robot.base_height
+    start = draw.new_tensor((start_x, start_y, 0.0))
+    # Columns of 0 for x and y.
+    pos = pad(above_ground, (2, 0)) + start
+    # A draw only for tasks with this option: other tasks keep their random numbers.
     if position > 0.0:
         pos[:, :2] += random.uniform(-position, position, 2, env_ids)
     if env.sim.ground is not None:
         pos += env.sim.ground.origins[env_ids]
     quat = rotation.from_yaw(draw[:, 0] + start_yaw)
-    env.sim.write_root_state(env_ids, pos, quat, draw[:, 2:5], draw[:, 5:])
+    lin_vel = draw[:, 2:5]
+    ang_vel = draw[:, 5:]
+    env.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel)
 
 
 def reset_joints(
-    env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    range: float,
+    velocity: float = 0.0,
 ) -> None:
     """Place the joints around the default pose, within their limits: q0 + U(±range).
 
@@ -110,11 +141,15 @@ def reset_joints(
         range: Bound of the distance from the default pose, rad.
         velocity: Bound of the joint velocities, rad/s: U(±velocity).
     """
-    draw = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids)
+    num_joints = env.sim.robot.num_joints
+    draw = random.uniform(-1.0, 1.0, 2 * num_joints, env_ids)
+    # Positions first, then velocities: the order is part of the random stream.
     offset, speed = draw.chunk(2, dim=1)
     joint_pos = torch.add(env.robot.default_joint_pos, offset, alpha=range)
     low, high = env.robot.soft_joint_pos_limits(1.0)
-    env.sim.write_joint_state(env_ids, joint_pos.clamp_(low, high), speed * velocity)
+    # Outside of its range a joint would be thrown back by the first physics step.
+    joint_pos = joint_pos.clamp_(low, high)
+    env.sim.write_joint_state(env_ids, joint_pos, speed * velocity)
 
 
 def crouch(
@@ -136,8 +171,8 @@ def crouch(
         depth: Distance by which the base is lower, m.
     """
     sim = env.sim
-    is_chosen = random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < fraction
-    chosen = env_ids[is_chosen]
+    share = random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
+    chosen = env_ids[share < fraction]
     down = sim.root_pos_w.new_tensor((0.0, 0.0, depth))
     sim.write_root_state(
         chosen,
@@ -146,6 +181,7 @@ def crouch(
         sim.root_lin_vel_w[chosen],
         sim.root_ang_vel_b[chosen],
     )
+    # A difference, so that offsets of other events remain.
     change = torch.zeros_like(env.robot.default_joint_pos)
     for name, angle in joint_pos.items():
         joint = sim.robot.joint_names.index(name)
@@ -155,13 +191,19 @@ def crouch(
     sim.write_joint_state(chosen, joints, sim.joint_vel[chosen])
 
 
-def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
+def push(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    velocity: float,
+) -> None:
     """Add U(±velocity) to each horizontal component of the base's velocity.
 
     Args:
         velocity: Bound of the change, m/s.
     """
     horizontal = random.uniform(-velocity, velocity, 2, env_ids)
+    # A third, vertical component of 0.
     env.robot.push(env_ids, pad(horizontal, (0, 1)))
 
 
@@ -192,4 +234,5 @@ def reset_to_reference(
     env.sim.write_root_state(followers, pose.root_pos_w, pose.root_quat_w, lin_vel, ang_vel)
     joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos)
     low, high = env.robot.soft_joint_pos_limits(1.0)
-    env.sim.write_joint_state(followers, joints.clamp_(low, high), pose.joint_vel)
+    joints = joints.clamp_(low, high)
+    env.sim.write_joint_state(followers, joints, pose.joint_vel)

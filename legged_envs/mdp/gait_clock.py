@@ -74,16 +74,19 @@ class GaitClock(CommandTerm):
         """Times of the stride."""
         self._default = env.robot.default_joint_pos
         self._random = env.random.stream("command/gait")
+        # In strides per control step.
         self._step = env.step_dt / cfg.period
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
 
         self.swing = env.sim.lifted(cfg.swing)
         """Turn of the joints that lift each foot, in mid-swing, rad. Shape: (num_feet,
         num_joints)."""
+        # Legs that lift also turn joints next to the main ones slightly: these count as stationary.
         self.is_stationary = self.swing.abs().amax(0) < STATIONARY_ANGLE
         """True for joints that the gait does not move. Shape: (num_joints,), bool."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         """1, because a clock always has joint positions. Shape: (num_envs,), float32."""
+        # A clock demands steps also on the spot.
         self.moving = torch.ones_like(self.available)
         self.still = torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
@@ -93,6 +96,7 @@ class GaitClock(CommandTerm):
         self._phase = phase
         angle = phase * (2.0 * math.pi)
 
+        # Sine and cosine, because the phase itself jumps from 1 to 0.
         self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
         """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
         foot_phase = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
@@ -101,10 +105,12 @@ class GaitClock(CommandTerm):
         """True for feet that should stand. Shape: (num_envs, num_feet), bool."""
         # sin² of the time of the swing: the foot leaves the ground, and lands, at rest.
         swing_time = (foot_phase - self.cfg.stance).clamp_min_(0.0)
-        lift = swing_time.mul_(math.pi / (1.0 - self.cfg.stance)).sin_().square_()
+        half_waves = math.pi / (1.0 - self.cfg.stance)
+        lift = swing_time.mul_(half_waves).sin_().square_()
         target = self._default.expand(len(phase), -1)
         for foot, swing in enumerate(self.swing):
-            target = target + lift[:, foot, None] * swing
+            foot_lift = lift[:, foot, None]
+            target = target + foot_lift * swing
 
         self.target_joint_pos = target
         """The default pose, with the swinging feet lifted, rad. Shape: (num_envs, num_joints)."""
@@ -119,7 +125,8 @@ class GaitClock(CommandTerm):
 
         Shape: () or (num_envs,).
         """
-        self._set(command.to(self._phase).expand_as(self._phase).remainder(1.0))
+        phase = command.to(self._phase).expand_as(self._phase)
+        self._set(phase.remainder(1.0))
 
     def advance(self) -> None:
         """Let one control step pass."""

@@ -84,9 +84,11 @@ class GoalCommand(CommandTerm):
         sim = self._env.sim
         draw = self._random.uniform(self._low, self._high, 3, env_ids)
         x, y, heading = draw.unbind(1)
+        # Of the base, as the goal is one of the base.
         height = sim.robot.base_height if self.cfg.height is None else self.cfg.height
         z = torch.full_like(x, height)
         if sim.ground is not None:
+            # The start is the origin of the robot's tile.
             origins = sim.ground.origins[env_ids]
             x = x + origins[:, 0]
             y = y + origins[:, 1]
@@ -110,13 +112,15 @@ class GoalCommand(CommandTerm):
     def _update(self) -> None:
         robot = self._env.robot
         yaw = robot.heading()
-        x, y, z = (self.goal_w - robot.root_pos_w).unbind(1)
+        way_w = self.goal_w - robot.root_pos_w
+        x, y, z = way_w.unbind(1)
         cos = yaw.cos()
         sin = yaw.sin()
         ahead = cos * x + sin * y
         left = cos * y - sin * x
         # Wrapped to [−π, π): the shorter turn.
-        turn = torch.remainder(self.heading - yaw + math.pi, 2.0 * math.pi) - math.pi
+        error = self.heading - yaw
+        turn = torch.remainder(error + math.pi, 2.0 * math.pi) - math.pi
         time_left = self._env.max_episode_length_s - self.elapsed
 
         self.value = torch.stack((ahead, left, z, turn, time_left), dim=1)

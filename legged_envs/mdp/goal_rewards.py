@@ -10,16 +10,26 @@ from torch import Tensor
 from legged_envs.mdp.context import Env
 
 
-def _is_due(env: Env, duration: float, command: str) -> Tensor:
+def _is_due(
+    env: Env,
+    duration: float,
+    command: str,
+) -> Tensor:
     """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, else 0.
 
     Shape: (num_envs,). An episode at the goal then has a total of 1, whatever the duration is.
     """
-    time_left = env.commands[command][:, 4]
-    return (time_left < duration).float() / duration
+    goal = env.commands[command]
+    time_left = goal[:, 4]
+    is_due = (time_left < duration).float()
+    return is_due / duration
 
 
-def goal_position(env: Env, duration: float = 4.0, command: str = "goal") -> Tensor:
+def goal_position(
+    env: Env,
+    duration: float = 4.0,
+    command: str = "goal",
+) -> Tensor:
     """Return the reward for being at the goal in the end: 1[t_left < T] / T / (1 + ‖d‖²).
 
     Source: Rudin et al. 2022.
@@ -28,12 +38,18 @@ def goal_position(env: Env, duration: float = 4.0, command: str = "goal") -> Ten
         duration: T, time before the end in which the position counts, s.
         command: Name of the goal command.
     """
-    way = env.commands[command][:, :3]
-    return _is_due(env, duration, command) / (1.0 + way.square().sum(1))
+    goal = env.commands[command]
+    way = goal[:, :3]
+    squared_distance = way.square().sum(1)
+    is_due = _is_due(env, duration, command)
+    return is_due / (1.0 + squared_distance)
 
 
 def goal_heading(
-    env: Env, duration: float = 6.0, near: float = 2.0, command: str = "goal"
+    env: Env,
+    duration: float = 6.0,
+    near: float = 2.0,
+    command: str = "goal",
 ) -> Tensor:
     """Return the reward for having the heading of the goal near it in the end.
 
@@ -45,13 +61,21 @@ def goal_heading(
         near: Distance from the goal within which it counts, m.
         command: Name of the goal command.
     """
-    way = env.commands[command]
-    is_near = (way[:, :2].square().sum(1) < near**2).float()
-    turn = way[:, 3]
-    return _is_due(env, duration, command) * is_near / (1.0 + turn.square())
+    goal = env.commands[command]
+    # Squares are compared, which spares a root.
+    squared_distance = goal[:, :2].square().sum(1)
+    is_near = (squared_distance < near**2).float()
+    turn = goal[:, 3]
+    is_due = _is_due(env, duration, command)
+    return is_due * is_near / (1.0 + turn.square())
 
 
-def stall(env: Env, distance: float = 1.0, speed: float = 0.1, command: str = "goal") -> Tensor:
+def stall(
+    env: Env,
+    distance: float = 1.0,
+    speed: float = 0.1,
+    command: str = "goal",
+) -> Tensor:
     """Return 1 if the robot waits far from its goal: 1[‖d_xy‖ > distance] · 1[‖v_xy‖ < speed].
 
     Args:
@@ -59,9 +83,12 @@ def stall(env: Env, distance: float = 1.0, speed: float = 0.1, command: str = "g
         speed: Speed below which it waits, m/s.
         command: Name of the goal command.
     """
-    way = env.commands[command][:, :2]
-    is_far = way.square().sum(1) > distance**2
-    is_slow = env.robot.lin_vel_b[:, :2].square().sum(1) < speed**2
+    goal = env.commands[command]
+    squared_distance = goal[:, :2].square().sum(1)
+    is_far = squared_distance > distance**2
+    velocity = env.robot.lin_vel_b[:, :2]
+    squared_speed = velocity.square().sum(1)
+    is_slow = squared_speed < speed**2
     return (is_far & is_slow).float()
 
 
@@ -74,15 +101,23 @@ def move_in_direction(env: Env, command: str = "goal") -> Tensor:
     Args:
         command: Name of the goal command.
     """
-    way = env.commands[command][:, :2]
+    goal = env.commands[command]
+    way = goal[:, :2]
     velocity = env.robot.lin_vel_b[:, :2]
     distance = torch.linalg.vector_norm(way, dim=1)
     speed = torch.linalg.vector_norm(velocity, dim=1)
-    return (way * velocity).sum(1) / (distance * speed).clamp(min=0.05)
+    # Without the bound a robot at rest, or at its goal, would divide by 0.
+    norms = (distance * speed).clamp(min=0.05)
+    product = (way * velocity).sum(1)
+    return product / norms
 
 
 def goal_stand_still(
-    env: Env, near: float = 0.25, turn: float = 0.5, last: float = 1.0, command: str = "goal"
+    env: Env,
+    near: float = 0.25,
+    turn: float = 0.5,
+    last: float = 1.0,
+    command: str = "goal",
 ) -> Tensor:
     """Return the speed of a robot that has arrived and should stand still: 2.5 ‖v‖ + ‖ω‖.
 
@@ -94,10 +129,11 @@ def goal_stand_still(
         last: Time before the end in which it should stand still, s.
         command: Name of the goal command.
     """
-    way = env.commands[command]
-    is_due = way[:, 4] < last
-    is_near = way[:, :2].square().sum(1) < near**2
-    is_turned = way[:, 3].abs() < turn
+    goal = env.commands[command]
+    is_due = goal[:, 4] < last
+    squared_distance = goal[:, :2].square().sum(1)
+    is_near = squared_distance < near**2
+    is_turned = goal[:, 3].abs() < turn
     has_arrived = is_due & is_near & is_turned
     speed = torch.linalg.vector_norm(env.robot.lin_vel_b, dim=1)
     turning = torch.linalg.vector_norm(env.robot.ang_vel_b, dim=1)

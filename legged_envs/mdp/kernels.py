@@ -15,4 +15,5 @@ def exponential(error: Tensor, sigma: float) -> Tensor:
     Returns:
         Values in [0, 1]. Shape: (num_envs,).
     """
+    # In place, because rewards are computed in every step.
     return error.mul_(-1.0 / sigma).exp_()

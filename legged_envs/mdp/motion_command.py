@@ -151,10 +151,12 @@ class MotionCommand(CommandTerm):
         cfg.check()
         robot = env.sim.robot
         device = env.device
+
         self.cfg = cfg
         """The clips, the window and the starts."""
         self._env = env
         library = MotionLibrary(cfg.load(robot), robot, device, cfg.end)
+
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the bodies of ``target_key_pos_b``, for ``RobotState.bodies``."""
         self.player = MotionPlayer(library, env.num_envs)
@@ -163,7 +165,9 @@ class MotionCommand(CommandTerm):
         self._body_ids = library.body_ids(robot.base_body, *self.key_bodies)
         self._sampler = StartSampler(library, cfg.starts)
         self._random = env.random.stream("command/motion")
+        # In float64, as the times of the player.
         self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
+        # The simulation's body positions are one physics step older than the control step.
         self._body_offset = env.step_dt - env.sim.cfg.dt
         self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
         self._pinned: tuple[torch.Tensor, ...] | None = None
@@ -211,6 +215,7 @@ class MotionCommand(CommandTerm):
             raise ValueError(f"times must be finite, got {times.tolist()}")
         is_whole = clips == clips.floor()
         if not ((clips >= 0) & (clips < len(names)) & is_whole).all():
+            # Numbers with names: callers know the names.
             known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
             raise ValueError(f"clips must be whole numbers of {known}; got {clips.tolist()}")
         device = self._env.device
@@ -245,6 +250,7 @@ class MotionCommand(CommandTerm):
         """Record the failures of ``env_ids`` (n,) for adaptive starts."""
         if self.cfg.starts.adaptive:
             terminated = self._env.terminations.terminated[env_ids]
+            # Without a reference a fall is not the fault of a place in a clip.
             failed = terminated & self._has_reference[env_ids]
             clips = self.player.clip[env_ids]
             times = self.player.time[env_ids]
@@ -270,6 +276,7 @@ class MotionCommand(CommandTerm):
     def advance(self) -> None:
         """Let one control step pass."""
         self.player.advance(self._env.step_dt)
+        # A slice: indices of all environments would copy all rows.
         self._set(self._compute_targets(slice(None)))
 
     def start_pose(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, MotionSample]:
@@ -325,6 +332,7 @@ class MotionCommand(CommandTerm):
     def _compute_targets(self, env_ids: torch.Tensor | slice) -> _Targets:
         """Compute the tensors of ``env_ids`` (n,) at the present time of their clips."""
         window = self.player.sample(self._window, env_ids)
+        # A policy that sees a part of a reference would not know which part.
         available = self._has_reference[env_ids] & window.valid.all(dim=1)
         visible = available.float()
         to_base = rotation.conjugate(window.root_quat_w)
@@ -339,6 +347,7 @@ class MotionCommand(CommandTerm):
         linear_speed = window.root_lin_vel_w[:, 0].norm(dim=1)
         angular_speed = window.root_ang_vel_b[:, 0].norm(dim=1)
         bodies = self._sample_bodies(env_ids)
+        # Body 0 of the sample is the base.
         base_to_body = bodies.pos_w[:, 1:] - bodies.pos_w[:, :1]
         body_to_base = rotation.conjugate(bodies.quat_w[:, :1])
         return _Targets(

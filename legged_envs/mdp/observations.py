@@ -74,6 +74,7 @@ def base_height(env: Env) -> Tensor:
 
 def foot_contact(env: Env) -> Tensor:
     """Return 1 for each foot that stands, else 0. Size: num_feet."""
+    # Networks take numbers, not bools.
     return env.robot.foot_contact.float()
 
 
@@ -94,12 +95,14 @@ def friction(env: Env) -> Tensor:
 
 def base_mass_offset(env: Env) -> Tensor:
     """Return the mass that randomisation added to the base, kg. Size: 1."""
+    # The base is body 0.
     mass = env.sim.get_parameter("body_mass")[:, :1]
     return mass - env.sim.default_parameter("body_mass")[:, :1]
 
 
 def base_com_offset(env: Env) -> Tensor:
     """Return the distance by which randomisation moved the base's centre of mass, m. Size: 3."""
+    # The base is body 0.
     com = env.sim.get_parameter("com")[:, 0]
     return com - env.sim.default_parameter("com")[:, 0]
 
@@ -112,6 +115,7 @@ def gain_scale(env: Env) -> Tensor:
     """
     robot = env.sim.robot
     joint = _first_joint_with_gains(robot)
+    # Randomisation multiplies the gains of all joints alike, so one joint is enough.
     kp = env.sim.get_parameter("kp")[:, joint : joint + 1]
     kd = env.sim.get_parameter("kd")[:, joint : joint + 1]
     kp_scale = kp * (1.0 / robot.kp[joint])
@@ -149,7 +153,9 @@ def reference_available(env: Env, motion: str = "motion") -> Tensor:
 
 
 def command_or_reference_velocity(
-    env: Env, command: str = "velocity", motion: str = "motion"
+    env: Env,
+    command: str = "velocity",
+    motion: str = "motion",
 ) -> Tensor:
     """Return the velocity (vx, vy, ωz) to follow in the base frame, m/s and rad/s. Size: 3.
 
@@ -180,12 +186,16 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     robot = env.robot
     reference = env.commands.terms[motion]
     to_base = rotation.conjugate(robot.root_quat_w).unsqueeze(1)
+    # In the base frame, so that the observation does not depend on the place in the world.
     way_w = reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1)
     way = rotation.rotate(to_base, way_w)
     quat = rotation.multiply(to_base, reference.window_root_quat_w)
     # q and −q are the same rotation: that with w ≥ 0 is the shorter turn.
-    turn = 2.0 * torch.where(quat[..., :1] < 0.0, -quat[..., 1:], quat[..., 1:])
-    to_reference = torch.cat((way, turn), dim=2) * reference.available[:, None, None]
+    w = quat[..., :1]
+    xyz = quat[..., 1:]
+    turn = 2.0 * torch.where(w < 0.0, -xyz, xyz)
+    available = reference.available[:, None, None]
+    to_reference = torch.cat((way, turn), dim=2) * available
     num_frames = way.shape[1]
     frames = reference.value.unflatten(1, (num_frames, -1))
     return torch.cat((frames, to_reference), dim=2).flatten(1)
@@ -200,7 +210,8 @@ def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
         motion: Name of the motion command.
     """
     reference = env.commands.terms[motion]
-    error = reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b
+    bodies = env.robot.bodies(reference.key_bodies)
+    error = reference.target_key_pos_b - bodies.pos_b
     return error.flatten(1) * reference.available.unsqueeze(1)
 
 
@@ -227,10 +238,16 @@ def height_scan(
     """
     _, _, ground_height = scan_heights(env, x, y, lookup)
     below = env.robot.root_pos_w[:, 2:] - ground_height
+    # The offset is about the standing height, so that values on flat ground are near 0.
     return (below - offset).clamp(-limit, limit)
 
 
-def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float = 1.0) -> Tensor:
+def foot_scan(
+    env: Env,
+    reach: float = 0.1,
+    lookup: str = "lowest",
+    limit: float = 1.0,
+) -> Tensor:
     """Return the height of each foot's origin above nine points of the ground around it, m.
 
     The points turn with the heading. Source: LeggedGym-Ex ``height_around_feet``. Size: num_feet ·
@@ -244,11 +261,14 @@ def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float
     foot_pos = env.robot.foot_pos_w
     foot_z = foot_pos[..., 2:]
     if env.sim.ground is None:
-        return foot_z.clamp(-limit, limit).expand(-1, -1, 9).flatten(1)
+        # The ground is at 0 under all nine points.
+        clipped = foot_z.clamp(-limit, limit)
+        return clipped.expand(-1, -1, 9).flatten(1)
     steps = (-reach, 0.0, reach)
     x, y = points_around(env, foot_pos[..., :2], steps, steps)
     ground_height = getattr(env.sim.ground, lookup)(x, y)
-    return (foot_z - ground_height).clamp(-limit, limit).flatten(1)
+    above_ground = (foot_z - ground_height).clamp(-limit, limit)
+    return above_ground.flatten(1)
 
 
 def foot_ground_normal(env: Env) -> Tensor:
@@ -263,7 +283,8 @@ def foot_ground_normal(env: Env) -> Tensor:
         return normal.flatten(1)
     to_heading = rotation.from_yaw(-env.robot.heading()).unsqueeze(1)
     x, y = foot_pos[..., :2].unbind(-1)
-    return rotation.rotate(to_heading, env.sim.ground.normal(x, y)).flatten(1)
+    normal_w = env.sim.ground.normal(x, y)
+    return rotation.rotate(to_heading, normal_w).flatten(1)
 
 
 def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:

@@ -17,7 +17,10 @@ from legged_envs.mdp.kernels import exponential
 
 
 def without_reference(
-    env: Env, term: Callable[..., Tensor], motion: str = "motion", **params: Any
+    env: Env,
+    term: Callable[..., Tensor],
+    motion: str = "motion",
+    **params: Any,
 ) -> Tensor:
     """Return another reward term where there is no reference to imitate, else 0.
 
@@ -30,7 +33,11 @@ def without_reference(
     return term(env, **params) * is_free
 
 
-def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+def reference_joint_pos(
+    env: Env,
+    sigma: float,
+    motion: str = "motion",
+) -> Tensor:
     """Return the reward for the reference's joint positions: exp(−Σ (q − q̂)² / σ).
 
     Args:
@@ -38,11 +45,16 @@ def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tenso
         motion: Name of the motion command.
     """
     reference = env.commands.terms[motion]
-    error = (env.robot.joint_pos - reference.target_joint_pos).square_().sum(1)
-    return exponential(error, sigma).mul_(reference.available)
+    error = env.robot.joint_pos - reference.target_joint_pos
+    reward = exponential(error.square_().sum(1), sigma)
+    return reward.mul_(reference.available)
 
 
-def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+def reference_joint_vel(
+    env: Env,
+    sigma: float,
+    motion: str = "motion",
+) -> Tensor:
     """Return the reward for the reference's joint velocities: exp(−Σ |q̇ − q̇̂| / σ).
 
     Args:
@@ -50,12 +62,16 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tenso
         motion: Name of the motion command.
     """
     reference = env.commands.terms[motion]
-    error = (env.robot.joint_vel - reference.target_joint_vel).abs_().sum(1)
-    return exponential(error, sigma).mul_(reference.available)
+    error = env.robot.joint_vel - reference.target_joint_vel
+    reward = exponential(error.abs_().sum(1), sigma)
+    return reward.mul_(reference.available)
 
 
 def reference_root_pose(
-    env: Env, sigma: float, planar: bool = False, motion: str = "motion"
+    env: Env,
+    sigma: float,
+    planar: bool = False,
+    motion: str = "motion",
 ) -> Tensor:
     """Return the reward for the reference's base pose: exp(−(‖p − p̂‖² + 0.1 d²) / σ).
 
@@ -75,17 +91,22 @@ def reference_root_pose(
         target_quat = reference.window_root_quat_w[:, 0]
         distance = (robot.root_pos_w - target_pos).square_().sum(1)
         # q and −q are the same rotation.
-        turn = 2.0 * (1.0 - (robot.root_quat_w * target_quat).sum(1).abs_())
+        cosine = (robot.root_quat_w * target_quat).sum(1).abs_()
+        turn = 2.0 * (1.0 - cosine)
     else:
         target_height = reference.window_root_pos_w[:, 0, 2]
         distance = (robot.base_height - target_height).square_()
-        turn = 0.25 * (robot.projected_gravity - reference.target_gravity).square_().sum(1)
+        tilt = robot.projected_gravity - reference.target_gravity
+        turn = 0.25 * tilt.square_().sum(1)
     error = torch.add(distance, turn, alpha=0.1)
     return exponential(error, sigma).mul_(reference.available)
 
 
 def reference_root_vel(
-    env: Env, sigma: float, angular: float = 1.0, motion: str = "motion"
+    env: Env,
+    sigma: float,
+    angular: float = 1.0,
+    motion: str = "motion",
 ) -> Tensor:
     """Return the reward for the reference's base velocity in the base frame.
 
@@ -105,7 +126,11 @@ def reference_root_vel(
     return exponential(error, sigma).mul_(reference.available)
 
 
-def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+def reference_key_pos(
+    env: Env,
+    sigma: float,
+    motion: str = "motion",
+) -> Tensor:
     """Return the reward for the reference's key bodies: exp(−Σ ‖x − x̂‖² / σ).
 
     x are the positions of the key bodies in the base frame. LeggedGym-Ex compares them in the
@@ -117,4 +142,5 @@ def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """
     reference = env.commands.terms[motion]
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
-    return exponential(error.square_().sum((1, 2)), sigma).mul_(reference.available)
+    reward = exponential(error.square_().sum((1, 2)), sigma)
+    return reward.mul_(reference.available)

@@ -28,26 +28,38 @@ from legged_envs.mdp.reference_rewards import reference_root_vel as reference_ro
 from legged_envs.mdp.reference_rewards import without_reference as without_reference
 
 
-def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
+def tracking_lin_vel(
+    env: Env,
+    sigma: float,
+    command: str = "velocity",
+) -> Tensor:
     """Return the reward for the commanded linear velocity: exp(−‖c_xy − v_xy‖² / σ).
 
     Args:
         sigma: σ, (m/s)².
         command: Name of the velocity command.
     """
-    error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
-    return exponential(error.square_().sum(1), sigma)
+    commanded = env.commands[command][:, :2]
+    velocity = env.robot.lin_vel_b[:, :2]
+    error = (commanded - velocity).square_().sum(1)
+    return exponential(error, sigma)
 
 
-def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
+def tracking_ang_vel(
+    env: Env,
+    sigma: float,
+    command: str = "velocity",
+) -> Tensor:
     """Return the reward for the commanded turning velocity: exp(−(c_ω − ω_z)² / σ).
 
     Args:
         sigma: σ, (rad/s)².
         command: Name of the velocity command.
     """
-    error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
-    return exponential(error.square_(), sigma)
+    commanded = env.commands[command][:, 2]
+    turn = env.robot.ang_vel_b[:, 2]
+    error = (commanded - turn).square_()
+    return exponential(error, sigma)
 
 
 def alive(env: Env) -> Tensor:
@@ -63,17 +75,20 @@ def termination(env: Env) -> Tensor:
 
 def lin_vel_z(env: Env) -> Tensor:
     """Return the squared vertical velocity of the base, (m/s)²: v_z²."""
-    return env.robot.lin_vel_b[:, 2].square()
+    velocity = env.robot.lin_vel_b
+    return velocity[:, 2].square()
 
 
 def ang_vel_xy(env: Env) -> Tensor:
     """Return the squared roll and pitch velocity of the base, (rad/s)²: ω_x² + ω_y²."""
-    return env.robot.ang_vel_b[:, :2].square().sum(1)
+    velocity = env.robot.ang_vel_b
+    return velocity[:, :2].square().sum(1)
 
 
 def orientation(env: Env) -> Tensor:
     """Return the squared tilt of the base, 0 when upright: g_x² + g_y²."""
-    return env.robot.projected_gravity[:, :2].square().sum(1)
+    gravity = env.robot.projected_gravity
+    return gravity[:, :2].square().sum(1)
 
 
 def base_height(env: Env, target: float) -> Tensor:
@@ -82,7 +97,9 @@ def base_height(env: Env, target: float) -> Tensor:
     Args:
         target: Height, m.
     """
-    return (env.robot.base_height - target).square_()
+    error = env.robot.base_height - target
+    # In place: the difference is a new tensor.
+    return error.square_()
 
 
 def torques(env: Env) -> Tensor:
@@ -97,12 +114,16 @@ def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
         soft_limit: Part of the torque limit τ_max that is free.
     """
     limit = env.robot.torque_limits * soft_limit
-    return (env.robot.joint_torque.abs() - limit).clamp_min_(0.0).sum(1)
+    # (x)⁺ is max(x, 0). abs() makes a new tensor, so the rest may be in place.
+    excess = env.robot.joint_torque.abs() - limit
+    return excess.clamp_min_(0.0).sum(1)
 
 
 def dof_power(env: Env) -> Tensor:
     """Return the mechanical power of the joints, W: Σ |τ q̇|."""
-    return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
+    # Braking counts too.
+    power = env.robot.joint_torque * env.robot.joint_vel
+    return power.abs_().sum(1)
 
 
 def dof_vel(env: Env) -> Tensor:
@@ -112,6 +133,7 @@ def dof_vel(env: Env) -> Tensor:
 
 def dof_acc(env: Env) -> Tensor:
     """Return the sum of squared joint accelerations, (rad/s²)²: Σ ((q̇_t − q̇_{t−1}) / dt)²."""
+    # Over a control step, not a physics step.
     change = env.robot.joint_vel - env.robot.previous_joint_vel
     # One multiplication after the sum in place of J divisions.
     return change.square_().sum(1).mul_(env.step_dt**-2)
@@ -119,16 +141,18 @@ def dof_acc(env: Env) -> Tensor:
 
 def action_rate(env: Env) -> Tensor:
     """Return the squared change of the action: Σ (a_t − a_{t−1})²."""
-    return (env.actions.current - env.actions.previous).square_().sum(1)
+    actions = env.actions
+    change = actions.current - actions.previous
+    return change.square_().sum(1)
 
 
 def action_smoothness(env: Env) -> Tensor:
     """Return the squared second difference of the action: Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
-    current = env.actions.current
-    previous = env.actions.previous
-    before_previous = env.actions.before_previous
+    actions = env.actions
     # a + a is 2 a without rounding.
-    return (current + before_previous).sub_(previous + previous).square_().sum(1)
+    twice_previous = actions.previous + actions.previous
+    change = (actions.current + actions.before_previous).sub_(twice_previous)
+    return change.square_().sum(1)
 
 
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
@@ -138,6 +162,7 @@ def collision(env: Env, threshold: float = 0.1) -> Tensor:
         threshold: Contact force, N.
     """
     force = env.robot.contact_force[:, env.robot.penalized_bodies]
+    # A count in the dtype of rewards.
     return (force > threshold).sum(1, dtype=torch.float32)
 
 
@@ -149,11 +174,16 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """
     joint_pos = env.robot.joint_pos
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
-    return (joint_pos - joint_pos.clamp(low, high)).abs_().sum(1)
+    # Clamping gives the nearest allowed position, also of joints without limits.
+    distance = joint_pos - joint_pos.clamp(low, high)
+    return distance.abs_().sum(1)
 
 
 def feet_air_time(
-    env: Env, target: float, longest: float = math.inf, command: str = "velocity"
+    env: Env,
+    target: float,
+    longest: float = math.inf,
+    command: str = "velocity",
 ) -> Tensor:
     """Return the swing time of feet that land, s: Σ (min(T_swing, ``longest``) − ``target``).
 
@@ -165,20 +195,28 @@ def feet_air_time(
             training from making swings longer and longer.
         command: Name of the velocity command.
     """
-    swing = env.robot.foot_air_time.clamp(max=longest) - target
-    landed = (swing * env.robot.foot_landed).sum(1)
-    return landed.mul_(env.commands.terms[command].moving)
+    robot = env.robot
+    moving = env.commands.terms[command].moving
+    # A foot that lands still has the time of the swing that ended.
+    swing = robot.foot_air_time.clamp(max=longest) - target
+    landed = swing * robot.foot_landed
+    return landed.sum(1).mul_(moving)
 
 
 def _shortest_mode_time(env: Env) -> Tensor:
     """Return the shortest time for which a foot has been standing or swinging, s. Shape:
     (num_envs,)."""
     robot = env.robot
-    mode_time = torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time)
+    contact_time = robot.foot_contact_time
+    mode_time = torch.where(robot.foot_contact, contact_time, robot.foot_air_time)
     return mode_time.amin(1)
 
 
-def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
+def single_stance_time(
+    env: Env,
+    limit: float,
+    command: str = "velocity",
+) -> Tensor:
     """Return the time for which a biped has been on one foot, s, at most ``limit``.
 
     It is 0 on no or both feet, and while the command is to stand still. Source: Isaac Lab
@@ -188,9 +226,11 @@ def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Ten
         limit: Longest time that counts, s.
         command: Name of the velocity command.
     """
+    moving = env.commands.terms[command].moving
     is_single = env.robot.foot_contact.sum(1) == 1
-    time = _shortest_mode_time(env).clamp_max_(limit).mul_(is_single)
-    return time.mul_(env.commands.terms[command].moving)
+    # With the bound, standing on one foot for ever is no better than a long step.
+    time = _shortest_mode_time(env).clamp_max_(limit)
+    return time.mul_(is_single).mul_(moving)
 
 
 def foot_clearance(env: Env, target: float) -> Tensor:
@@ -202,8 +242,11 @@ def foot_clearance(env: Env, target: float) -> Tensor:
     Args:
         target: Height of a moving foot, m.
     """
-    error = env.robot.foot_height - (target + env.sim.robot.foot_radius)
-    return error.square_().mul_(env.robot.foot_speed).sum(1)
+    # A foot's origin is its radius above the ground in stance.
+    target_height = target + env.sim.robot.foot_radius
+    error = env.robot.foot_height - target_height
+    weighted = error.square_().mul_(env.robot.foot_speed)
+    return weighted.sum(1)
 
 
 def feet_slip(env: Env) -> Tensor:
@@ -212,11 +255,16 @@ def feet_slip(env: Env) -> Tensor:
     For a wheel, v_f is the velocity of the point next to the ground, which does not move while the
     wheel rolls. LeggedGym-Ex has the norm, not squared.
     """
-    return env.robot.foot_speed.square().mul_(env.robot.foot_contact).sum(1)
+    robot = env.robot
+    slip = robot.foot_speed.square().mul_(robot.foot_contact)
+    return slip.sum(1)
 
 
 def trot(
-    env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity"
+    env: Env,
+    pairs: tuple[tuple[int, int], ...],
+    phase_time: float,
+    command: str = "velocity",
 ) -> Tensor:
     """Return the similarity of the foot contacts with an unhurried trot, 0 to 1.
 
@@ -235,7 +283,9 @@ def trot(
     score = scores[env.robot.contact_code()]
     unhurried = _shortest_mode_time(env).clamp_max_(phase_time)
     unhurried = unhurried.mul_(0.5 / phase_time).add_(0.5)
-    return score.mul_(unhurried).mul_(env.commands.terms[command].moving)
+    # Indexing made a copy of the scores, so the table is not changed.
+    moving = env.commands.terms[command].moving
+    return score.mul_(unhurried).mul_(moving)
 
 
 def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
@@ -245,8 +295,11 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Te
     for code in range(16):
         # Bit f of the code is the contact of foot f.
         contact = [code >> foot & 1 for foot in range(4)]
-        agreement = ((contact[i] == contact[j]) + (contact[k] == contact[m])) / 2
-        scores.append(agreement * (contact[i] != contact[k]))
+        first_agrees = contact[i] == contact[j]
+        second_agrees = contact[k] == contact[m]
+        agreement = (first_agrees + second_agrees) / 2
+        alternates = contact[i] != contact[k]
+        scores.append(agreement * alternates)
     return torch.tensor(scores, dtype=torch.float32, device=device)
 
 
@@ -258,7 +311,8 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
     Args:
         gait: Name of the gait clock.
     """
-    agrees = env.robot.foot_contact == env.commands.terms[gait].stance
+    stance = env.commands.terms[gait].stance
+    agrees = env.robot.foot_contact == stance
     return agrees.sum(1, dtype=torch.float32)
 
 
@@ -270,7 +324,9 @@ def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     Args:
         command: Name of the velocity command.
     """
-    return env.robot.joint_offset.square().sum(1).mul_(env.commands.terms[command].still)
+    still = env.commands.terms[command].still
+    distance = env.robot.joint_offset.square().sum(1)
+    return distance.mul_(still)
 
 
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
@@ -279,7 +335,9 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     Args:
         command: Name of the velocity command.
     """
-    return env.robot.joint_vel.abs().sum(1).mul_(env.commands.terms[command].still)
+    still = env.commands.terms[command].still
+    speed = env.robot.joint_vel.abs().sum(1)
+    return speed.mul_(still)
 
 
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
@@ -288,7 +346,8 @@ def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     Args:
         command: Name of the velocity command.
     """
-    return env.commands.terms[command].still * env.robot.foot_contact.all(1)
+    still = env.commands.terms[command].still
+    return still * env.robot.foot_contact.all(1)
 
 
 def posture(env: Env, gait: str = "gait") -> Tensor:
@@ -300,7 +359,8 @@ def posture(env: Env, gait: str = "gait") -> Tensor:
         gait: Name of the gait clock.
     """
     is_stationary = env.commands.terms[gait].is_stationary
-    return env.robot.joint_offset.square().mul_(is_stationary).sum(1)
+    distance = env.robot.joint_offset.square()
+    return distance.mul_(is_stationary).sum(1)
 
 
 def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:

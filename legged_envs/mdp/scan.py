@@ -24,22 +24,35 @@ LOOKUPS = ("lowest", "bilinear", "height")
 """Names of the methods of :class:`~legged_envs.sim.ground.Ground` that give heights."""
 
 
-def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Tensor:
+def grid(
+    env: Env,
+    x: tuple[float, ...],
+    y: tuple[float, ...],
+) -> Tensor:
     """Return x and y of the points (x, y) of a grid, m; points with the same x are neighbours.
 
     Shape: (2, len(x) · len(y)).
     """
-    return env.robot.table(("scan_grid", x, y), lambda: _make_grid(x, y, env.device))
+    # Made once for each grid: a scan reads it in every step.
+    key = ("scan_grid", x, y)
+    return env.robot.table(key, lambda: _make_grid(x, y, env.device))
 
 
-def _make_grid(x: tuple[float, ...], y: tuple[float, ...], device: torch.device) -> Tensor:
+def _make_grid(
+    x: tuple[float, ...],
+    y: tuple[float, ...],
+    device: torch.device,
+) -> Tensor:
     ahead = [each for each in x for _ in y]
     left = list(y) * len(x)
     return torch.tensor([ahead, left], device=device)
 
 
 def points_around(
-    env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]
+    env: Env,
+    centres: Tensor,
+    x: tuple[float, ...],
+    y: tuple[float, ...],
 ) -> tuple[Tensor, Tensor]:
     """Return world x and y of a grid around each of some places, turned with the robot's heading.
 
@@ -56,7 +69,12 @@ def points_around(
     return turn_points(yaw, centres, ahead, left)
 
 
-def turn_points(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+def turn_points(
+    yaw: Tensor,
+    centres: Tensor,
+    ahead: Tensor,
+    left: Tensor,
+) -> tuple[Tensor, Tensor]:
     """Return world x and y of points relative to places with a heading.
 
     Args:
@@ -70,13 +88,19 @@ def turn_points(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tu
     """
     cos = yaw.cos()
     sin = yaw.sin()
-    x = centres[..., :1] + cos * ahead - sin * left
-    y = centres[..., 1:2] + sin * ahead + cos * left
+    # One expression for each: the order of additions decides the rounding.
+    centre_x = centres[..., :1]
+    centre_y = centres[..., 1:2]
+    x = centre_x + cos * ahead - sin * left
+    y = centre_y + sin * ahead + cos * left
     return x, y
 
 
 def lookup_heights(
-    robot: "RobotState", lookup: str, ahead: Tensor, left: Tensor
+    robot: "RobotState",
+    lookup: str,
+    ahead: Tensor,
+    left: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the ground's height at points around each base, turned with its heading.
 
@@ -94,11 +118,15 @@ def lookup_heights(
     ground = robot.sim.ground
     if ground is None:
         return x, y, torch.zeros_like(x)
-    return x, y, getattr(ground, lookup)(x, y)
+    heights = getattr(ground, lookup)(x, y)
+    return x, y, heights
 
 
 def scan_points(
-    env: Env, x: tuple[float, ...] = SCAN_X, y: tuple[float, ...] = SCAN_Y, lookup: str = "lowest"
+    env: Env,
+    x: tuple[float, ...] = SCAN_X,
+    y: tuple[float, ...] = SCAN_Y,
+    lookup: str = "lowest",
 ) -> Tensor:
     """Return the points of :func:`~legged_envs.mdp.observations.height_scan` in the world.
 
@@ -114,7 +142,10 @@ def scan_points(
 
 
 def scan_heights(
-    env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str
+    env: Env,
+    x: tuple[float, ...],
+    y: tuple[float, ...],
+    lookup: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return world x, y and height of the points of a scan, m. Shapes: (num_envs, len(x) · len(y)).
 
@@ -146,12 +177,14 @@ def ray_distances(
         Distances, m. Shape: (num_envs, len(directions)).
     """
     turn = env.robot.root_quat_w.unsqueeze(1)
-    in_base = torch.tensor(position, device=env.device).expand(env.num_envs, 1, 3)
-    start = env.robot.root_pos_w.unsqueeze(1) + rotation.rotate(turn, in_base)
-    unit = env.robot.table(
-        ("directions", directions), lambda: _unit_vectors(directions, env.device)
-    )
-    ways = rotation.rotate(turn, unit.expand(env.num_envs, -1, 3))
+    in_base = torch.tensor(position, device=env.device)
+    offset = rotation.rotate(turn, in_base.expand(env.num_envs, 1, 3))
+    start = env.robot.root_pos_w.unsqueeze(1) + offset
+    # Made once for each set of directions.
+    key = ("directions", directions)
+    unit = env.robot.table(key, lambda: _unit_vectors(directions, env.device))
+    unit = unit.expand(env.num_envs, -1, 3)
+    ways = rotation.rotate(turn, unit)
     return env.sim.cast_rays(start.expand_as(ways), ways, farthest)
 
 
@@ -175,12 +208,17 @@ def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[Direction, ...]:
     directions = []
     for i in range(beams):
         angle = 2.0 * math.pi * i / beams
-        directions.append((level * math.cos(angle), level * math.sin(angle), down))
+        x = level * math.cos(angle)
+        y = level * math.sin(angle)
+        directions.append((x, y, down))
     return tuple(directions)
 
 
 def depth_camera(
-    width: int = 16, height: int = 12, view: float = 1.5, pitch: float = 0.5
+    width: int = 16,
+    height: int = 12,
+    view: float = 1.5,
+    pitch: float = 0.5,
 ) -> tuple[Direction, ...]:
     """Return the directions of the pixels of a camera, row by row from the top left.
 
@@ -204,5 +242,8 @@ def depth_camera(
         up = size * ((height - 1) / 2.0 - row)
         for column in range(width):
             left = size * ((width - 1) / 2.0 - column)
-            directions.append((cos + sin * up, left, cos * up - sin))
+            # The camera's axes turned down by the pitch.
+            x = cos + sin * up
+            z = cos * up - sin
+            directions.append((x, left, z))
     return tuple(directions)

@@ -44,6 +44,7 @@ def _mirror_goal(robot: RobotCfg, size: int) -> Entries:
 
 def _mirror_clock(robot: RobotCfg, size: int) -> Entries:
     """Shift (sin, cos) of a gait clock by half a stride: left and right feet change places."""
+    # sin and cos of an angle plus π.
     return _with_signs(-1.0, -1.0)
 
 
@@ -89,6 +90,7 @@ def _mirror_actions(robot: RobotCfg, driven: Sequence[int]) -> Entries:
     entries = []
     for joint in driven:
         partner, sign = joints[joint]
+        # The policy could not do in the mirrored world what it does in this one.
         if partner not in driven:
             raise ValueError(
                 f"actions do not mirror: {robot.joint_names[partner]!r} has no action, "
@@ -124,6 +126,7 @@ class Mirror:
             driven = range(robot.num_joints)
         for name, kind, size in terms:
             entries = _mirror_term(robot, name, kind, size, driven)
+            # Entries count from the start of their term.
             first = len(signs)
             for source, sign in entries:
                 index.append(first + source)
@@ -136,11 +139,16 @@ class Mirror:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return mirrored vectors. Shapes: (…, size) → (…, size)."""
         exchanged = x.index_select(-1, self.index.to(x.device))
+        # index_select made a new tensor, so x is not changed.
         return exchanged.mul_(self.sign.to(x.device))
 
 
 def _mirror_term(
-    robot: RobotCfg, name: str, kind: str | None, size: int, driven: Sequence[int]
+    robot: RobotCfg,
+    name: str,
+    kind: str | None,
+    size: int,
+    driven: Sequence[int],
 ) -> Entries:
     if kind == "action":
         entries = _mirror_actions(robot, driven)

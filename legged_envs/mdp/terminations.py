@@ -70,5 +70,8 @@ def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
     x, y, _ = env.robot.root_pos_w.unbind(1)
     if env.sim.ground is None:
         return torch.zeros_like(x, dtype=torch.bool)
+    # The field is centred on the world's origin.
     half_x, half_y = env.sim.ground.half_extent
-    return (x.abs() > half_x - margin) | (y.abs() > half_y - margin)
+    is_beyond_x = x.abs() > half_x - margin
+    is_beyond_y = y.abs() > half_y - margin
+    return is_beyond_x | is_beyond_y

@@ -23,7 +23,12 @@ class Timer(Stateful):
 
     STATE = ("_now", "_due", "_earliest")
 
-    def __init__(self, num_envs: int, step_dt: float, device: torch.device):
+    def __init__(
+        self,
+        num_envs: int,
+        step_dt: float,
+        device: torch.device,
+    ):
         self._step_dt = step_dt
         self._now = 0
         self._due = torch.full((num_envs,), NEVER, dtype=torch.int64, device=device)
@@ -37,6 +42,7 @@ class Timer(Stateful):
             env_ids: Indices of environments. Shape: (n,).
             seconds: Time after which each runs out, s; at least one step. Shape: (n,).
         """
+        # Rounded, not cut off: in floating point 0.3 / 0.02 is slightly below 15.
         steps = (seconds / self._step_dt).round_().clamp_(1, MAX_STEPS)
         due = steps.long().add_(self._now)
         self._due[env_ids] = due
@@ -55,6 +61,7 @@ class Timer(Stateful):
             still.
         """
         self._now += 1
+        # The usual case, in which no tensor is touched.
         if self._now < self._earliest:
             return None
         env_ids = (self._due <= self._now).nonzero().squeeze(1)
