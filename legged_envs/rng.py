@@ -1,6 +1,9 @@
-"""Counter-based random numbers: one independent stream per environment and purpose. Draw ``n`` of stream ``name`` in
-environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele, Lea & Flood 2014, "Fast
-splittable pseudorandom number generators"), whatever the batch size is and whoever else resets."""
+"""Counter-based random numbers: one independent stream per environment and purpose.
+
+Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name)
++ n · γ)`` (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"). It depends
+neither on the batch size nor on the resets of other environments.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -16,13 +19,15 @@ _MIX_1 = 0xBF58476D1CE4E5B9
 _MIX_2 = 0x94D049BB133111EB
 # The same numbers for NumPy: making one takes as long as an operation on a small batch.
 _NUMPY = {value: np.uint64(value) for value in (27, 30, 31, _MIX_1, _MIX_2)}
-_AHEAD = 2048  # words computed at once, for draws of small batches still to come
-_NONE: tuple[int, Iterator[torch.Tensor]] = 0, iter(())
+# Words computed at once, for draws of small batches still to come.
+_WORDS_AHEAD = 2048
 
 
 def splitmix64(x: torch.Tensor) -> torch.Tensor:
-    """The SplitMix64 output function, in place on an int64 tensor."""
-    # On the CPU through NumPy, which has the logical shift that torch lacks and half the overhead on small batches.
+    """Apply the SplitMix64 output function in place to an int64 tensor, of any shape, and return
+    it."""
+    # On the CPU through NumPy: it has the logical shift that torch lacks, and half the overhead on
+    # small batches.
     if x.device.type == "cpu":
         z = x.numpy().view(np.uint64)
         z ^= z >> _NUMPY[30]
@@ -37,71 +42,118 @@ def splitmix64(x: torch.Tensor) -> torch.Tensor:
 
 
 def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
-    return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
+    # torch shifts the sign in from the left; the mask removes it.
+    mask = (1 << (64 - bits)) - 1
+    shifted = torch.bitwise_right_shift(x, bits).bitwise_and_(mask)
+    return x.bitwise_xor_(shifted)
 
 
 def _hash_64(text: str) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True
-    )
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 class Stream(Stateful):
-    """The random numbers of one purpose; each environment has its own key and its own count of numbers drawn."""
+    """The random numbers of one purpose, with a key and a count of drawn numbers for each
+    environment.
+
+    Args:
+        name: Name of the purpose.
+        num_envs: Number of environments.
+        device: Device of the numbers.
+    """
 
     STATE = ("_key", "counter")
 
     def __init__(self, name: str, num_envs: int, device: torch.device):
         self.name = name
-        self._salt = _hash_64(name)
+        """Name of the purpose."""
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
-        """How many 64-bit words each environment has drawn. Shape: (num_envs, 1)."""
+        """Number of 64-bit words that each environment has drawn. Shape: (num_envs, 1), int64."""
+        self._salt = _hash_64(name)
         self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
-        self._steps: dict[tuple[int, int], torch.Tensor] = {}
-        self._next = _NONE  # the size of the draws to come, and these
+        # Multiples of γ by (number of draws, words in each).
+        self._offsets: dict[tuple[int, int], torch.Tensor] = {}
+        # Draws that were computed ahead, and their size; 0 if there are none.
+        self._size_ahead = 0
+        self._draws_ahead: Iterator[torch.Tensor] = iter(())
 
     def rekey(self, env_keys: torch.Tensor, env_ids: torch.Tensor) -> None:
-        """Restart the streams of ``env_ids`` under new environment keys. Shape of both: (n,)."""
-        self._key[env_ids] = splitmix64((env_keys ^ self._salt).contiguous()).unsqueeze(1)
+        """Restart the streams of environments under new keys.
+
+        Args:
+            env_keys: New keys. Shape: (n,), int64.
+            env_ids: Indices of environments. Shape: (n,).
+        """
+        salted = (env_keys ^ self._salt).contiguous()
+        self._key[env_ids] = splitmix64(salted).unsqueeze(1)
         self.counter[env_ids] = 0
-        self._next = _NONE
+        self._forget_draws_ahead()
+
+    def _forget_draws_ahead(self) -> None:
+        self._size_ahead = 0
+        self._draws_ahead = iter(())
 
     def signed_24_bit(self, size: int, env_ids: torch.Tensor | None = None) -> torch.Tensor:
-        """Uniform integers in [-2**23, 2**23), the cheapest draw. Shape: (num_envs or len(env_ids), size), int32."""
+        """Draw uniform integers in [−2²³, 2²³), the cheapest draw.
+
+        Args:
+            size: Number of integers for each environment.
+            env_ids: Indices of environments, (n,). None: all environments.
+
+        Returns:
+            Integers. Shape: (num_envs or n, size), int32.
+        """
         words = (size + 1) // 2
         if env_ids is None:
-            if self._next[0] != size:
-                self._next = size, self._draws(size)
+            if self._size_ahead != size:
+                self._size_ahead = size
+                self._draws_ahead = self._draw_ahead(size)
             self.counter.add_(words)
-            return next(self._next[1])
-        self._next = _NONE
+            return next(self._draws_ahead)
+        # The counters of these environments leave those of the others.
+        self._forget_draws_ahead()
         count = self.counter[env_ids]
         self.counter[env_ids] = count + words
         return self._draw(self._key[env_ids], count, 1, size)[0]
 
-    def _draws(self, size: int) -> Iterator[torch.Tensor]:
-        """The draws of ``size`` to come as long as nothing else is drawn, once the counter is past each."""
-        words = (size + 1) // 2
-        steps = max(1, _AHEAD // max(1, len(self._key) * words))
-        while True:
-            yield from self._draw(self._key, self.counter - words, steps, size).unbind()
+    def _draw_ahead(self, size: int) -> Iterator[torch.Tensor]:
+        """Yield the next draws of all environments, valid as long as nothing else is drawn.
 
-    def _draw(self, key: torch.Tensor, count: torch.Tensor, steps: int, size: int) -> torch.Tensor:
-        """Some draws after ``count`` words, one after the other. Shape: (steps, len(key), size)."""
+        The counter must be past each of them when it is taken.
+        """
+        words = (size + 1) // 2
+        words_in_draw = max(1, len(self._key) * words)
+        num_draws = max(1, _WORDS_AHEAD // words_in_draw)
+        while True:
+            draws = self._draw(self._key, self.counter - words, num_draws, size)
+            yield from draws.unbind()
+
+    def _draw(
+        self, key: torch.Tensor, count: torch.Tensor, num_draws: int, size: int
+    ) -> torch.Tensor:
+        """Return draws after ``count`` words, one after the other. Shape: (num_draws, len(key),
+        size)."""
         words = (size + 1) // 2
         if len(key) == 0:
-            return torch.empty(steps, 0, size, dtype=torch.int32, device=key.device)
-        if (steps, words) not in self._steps:
-            numbers = torch.arange(1, steps * words + 1, device=key.device).mul_(_GOLDEN_GAMMA)
-            self._steps[steps, words] = numbers.view(steps, 1, words)
-        bits = splitmix64(torch.add(key, count, alpha=_GOLDEN_GAMMA) + self._steps[steps, words])
+            return torch.empty(num_draws, 0, size, dtype=torch.int32, device=key.device)
+        if (num_draws, words) not in self._offsets:
+            numbers = torch.arange(1, num_draws * words + 1, device=key.device)
+            offsets = numbers.mul_(_GOLDEN_GAMMA).view(num_draws, 1, words)
+            self._offsets[num_draws, words] = offsets
+        start = torch.add(key, count, alpha=_GOLDEN_GAMMA)
+        bits = splitmix64(start + self._offsets[num_draws, words])
+        # A word is two integers of 32 bit, of which float32 holds the upper 24.
         return bits.view(torch.int32)[..., :size].bitwise_right_shift(8)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``: the numbers that followed it are drawn again. KeyError if a part is
-        missing."""
+        """Return to a state from ``state_dict``: the numbers that followed it are drawn again.
+
+        Raises:
+            KeyError: A part of the state is missing.
+        """
         super().load_state_dict(state)
-        self._next = _NONE
+        self._forget_draws_ahead()
 
     def uniform(
         self,
@@ -110,51 +162,87 @@ class Stream(Stateful):
         size: int,
         env_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
+        """Draw uniform numbers.
+
+        Args:
+            low: Lower bound: a float, or a tensor (size,).
+            high: Upper bound: a float, or a tensor (size,).
+            size: Number of numbers for each environment.
+            env_ids: Indices of environments, (n,). None: all environments.
+
+        Returns:
+            Numbers. Shape: (num_envs or n, size), float32.
+        """
         steps = self.signed_24_bit(size, env_ids).add_(1 << 23)
         return (steps.float() * 2.0**-24).mul_(high - low).add_(low)
 
 
 class RandomStreams:
-    """All random streams of a batch of environments, made by name on first use, on ``device``."""
+    """All random streams of a batch of environments. Each is made when its name is first used.
+
+    Args:
+        num_envs: Number of environments.
+        device: Device of the numbers.
+    """
 
     def __init__(self, num_envs: int, device: torch.device):
-        self.num_envs, self.device = num_envs, device
+        self.num_envs = num_envs
+        """Number of environments."""
+        self.device = device
+        """Device of the numbers."""
         self._streams: dict[str, Stream] = {}
         self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def stream(self, name: str) -> Stream:
-        """The random numbers of the purpose ``name``, independent of those of other names; the same object each time,
-        made on first use."""
+        """Return the random numbers of a purpose, independent of those of other names.
+
+        It is the same object each time.
+        """
         if name not in self._streams:
-            with torch.inference_mode(False):  # also where it is first asked for in a step
+            # Also where the name is first used in a step, its tensors must outlive inference mode.
+            with torch.inference_mode(False):
                 stream = Stream(name, self.num_envs, self.device)
-                stream.rekey(
-                    self._env_keys.clone(), torch.arange(self.num_envs, device=self.device)
-                )
+                self._rekey_all(stream)
             self._streams[name] = stream
         return self._streams[name]
 
+    def _rekey_all(self, stream: Stream) -> None:
+        all_envs = torch.arange(self.num_envs, device=self.device)
+        stream.rekey(self._env_keys.clone(), all_envs)
+
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of ``env_ids`` (n,). An int keys environment i by (seed, i); a list has one seed per
-        environment and keys it by (seed, 0), as environment 0 of a batch with that seed."""
-        keys = [
-            _hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0")
-            for i in env_ids.tolist()
-        ]
+        """Restart every stream of some environments.
+
+        Args:
+            seed: An int, which keys environment i by (seed, i). Or a list with a seed for each of
+                all environments, which keys each as environment 0 of a batch with that seed.
+            env_ids: Indices of environments. Shape: (n,).
+        """
+        keys = []
+        for i in env_ids.tolist():
+            if isinstance(seed, int):
+                keys.append(_hash_64(f"{seed}/{i}"))
+            else:
+                keys.append(_hash_64(f"{seed[i]}/0"))
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():
             stream.rekey(self._env_keys[env_ids], env_ids)
 
     def state_dict(self) -> dict[str, object]:
-        """The keys of the environments and the state of each stream that was made, by name, copied."""
+        """Return a copy of the keys of the environments and of the state of each stream, by
+        name."""
         return {"env_keys": self._env_keys.clone(), "streams": copy_state(self._streams)}
 
-    def load_state_dict(self, state: dict) -> None:
-        """Return to a state from :meth:`state_dict`. Streams that were made after it begin anew, as they did then;
-        KeyError if a part is missing."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state_dict`.
+
+        Streams that were made after it start from their beginning, as they did then.
+
+        Raises:
+            KeyError: A part of the state is missing.
+        """
         self._env_keys.copy_(state["env_keys"])
         for stream in self._streams.values():
-            stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
+            self._rekey_all(stream)
         for name, stream_state in state["streams"].items():
             self.stream(name).load_state_dict(stream_state)
