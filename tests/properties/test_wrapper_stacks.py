@@ -1,7 +1,7 @@
-"""Random stacks of wrappers: what array kinds, conversions, copies and masks must not change.
+"""Random stacks of wrappers, and what every one of them has to keep.
 
-Each case draws an environment, its mode, a stack with conversions anywhere and a schedule of partial resets from its
-number, so a failure names the case to run again.
+Hypothesis draws an environment, an autoreset mode, the layers below and above the autoreset with
+conversions anywhere, and a schedule of partial resets. It prints the smallest stack that fails.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from toy_envs import ToyVectorEnv, convert, make_toy_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_envs import ARRAYS, ToyVectorEnv, convert, make_toy_env
+from wrapper_checks import (
+    DISABLED,
+    NEXT_STEP,
+    SAME_STEP,
+    assert_equal,
+    moves,
+    overwrite,
+    rows,
+    to_numpy,
+)
 
 from legged_envs.wrappers import (
     ActionRepeat,
@@ -35,19 +45,18 @@ from legged_envs.wrappers import (
     ToTorch,
 )
 
-DISABLED, SAME_STEP, NEXT_STEP = (
-    AutoresetMode.DISABLED,
-    AutoresetMode.SAME_STEP,
-    AutoresetMode.NEXT_STEP,
-)
-NUM_ENVS, STEPS, CASES = 3, 20, 40
+NUM_ENVS = 3
 CONVERSIONS: dict[str, Callable[[VectorEnv], VectorEnv]] = {"numpy": ToNumpy, "torch": ToTorch}
-LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
+ROW_LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "limit": lambda env: TimeLimit(env, 4),
+    "short": lambda env: TimeLimit(env, 2),
     "repeat": lambda env: ActionRepeat(env, 2),
     "scale": lambda env: ActionScale(env, [-1.0, -2.0], [1.0, 3.0]),
     "statistics": EpisodeStatistics,
     "reduce": lambda env: CostReduce(env, "max"),
+}
+"""Layers in which each environment does what it does alone."""
+BATCH_LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "observations": ObsNormalize,
     "rewards": RewardNormalize,
     "standard rewards": lambda env: RewardNormalize(env, scale="step"),
@@ -55,146 +64,144 @@ LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "lagrangian": lambda env: LagrangianReward(env, lr=0.05, interval=2),
     "terminations": lambda env: ConstraintsAsTerminations(env, interval=3),
 }
+"""Layers with numbers that all environments share."""
+LAYERS = {**ROW_LAYERS, **BATCH_LAYERS, **CONVERSIONS}
+NEED_COSTS = ("reduce", "costs", "lagrangian", "terminations")
+SOURCES = ("toy", "sync", "self-resetting sync")
+"""The environment at the bottom: this package's kind, or Gymnasium's without or with autoreset."""
 
 
 class Stack:
-    """The stack of a case: an environment with layers below and above its autoreset, and conversions in between."""
+    """A stack of wrappers over a toy environment, which can be made again."""
 
-    def __init__(self, case: int, toy: bool):
-        rng = np.random.default_rng([case, toy])
-        self.mode = list(AutoresetMode)[rng.integers(3)]
-        self.grouped = bool(rng.integers(2))
-        self.toy = toy
-        self.kind = str(rng.choice(["numpy", "torch"])) if toy else "numpy"
-        self.resets_itself = not toy and bool(
-            rng.integers(2)
-        )  # the environment has the mode, without AutoReset
-        names = [name for name in LAYERS if name != "repeat"]
-        below = list(rng.choice([*names, "repeat"], rng.integers(0, 4), replace=False))
-        above = list(rng.choice(names, rng.integers(0, 4), replace=False))
-        if self.resets_itself or self.mode is DISABLED:
-            below = [name for name in below if name != "repeat"] if self.resets_itself else below
-            self.names = [*below, *above]
-        else:
-            self.names = [*below, "autoreset", *above]
-        self.conversions = [
-            str(rng.choice(["", "", "numpy", "torch"])) for _ in range(len(self.names) + 1)
-        ]
-        self.schedule = rng.uniform(size=(STEPS, NUM_ENVS)) < 0.1
-        self.actions = rng.uniform(-1, 1, (STEPS, NUM_ENVS, 2)).astype(np.float32)
+    def __init__(
+        self, source: str, mode: AutoresetMode, below: list[str], above: list[str], **toy: Any
+    ):
+        self.source, self.mode, self.toy = source, mode, toy
+        self.has_autoreset = mode is not DISABLED and source != "self-resetting sync"
+        self.below = [name for name in below if self._allows(name)]
+        self.above = [name for name in above if self._allows(name)]
+        if source == "self-resetting sync" and mode is not DISABLED:
+            self.below = [name for name in self.below if name != "repeat"]
+
+    def _allows(self, name: str) -> bool:
+        return self.toy["costs"] or name not in NEED_COSTS
 
     def __repr__(self) -> str:
-        return f"{self.mode.name}, {'toy' if self.toy else 'sync'} of {self.kind}: {self.names} with {self.conversions}"
+        return f"Stack({self.source!r}, {self.mode}, {self.below}, {self.above}, **{self.toy})"
 
-    def make(self, converted: bool = True) -> VectorEnv:
-        env: VectorEnv
-        if self.toy:
-            env = ToyVectorEnv(NUM_ENVS, self.kind if converted else "numpy", grouped=self.grouped)
-        else:
-            make = functools.partial(make_toy_env, 5, self.grouped)
-            env = SyncVectorEnv(
-                [make] * NUM_ENVS, autoreset_mode=self.mode if self.resets_itself else DISABLED
-            )
-        for name, conversion in zip([*self.names, ""], self.conversions, strict=True):
-            if converted and conversion:
-                env = CONVERSIONS[conversion](env)
-            if name == "autoreset":
-                env = AutoReset(env, self.mode)
-            elif name:
-                env = LAYERS[name](env)
-        return env
+    def copy(self, **changes: Any) -> Stack:
+        """The same stack with changes, without its conversions if the array kind changes."""
+        below, above = self.below, self.above
+        if "array" in changes:
+            below = [name for name in below if name not in CONVERSIONS]
+            above = [name for name in above if name not in CONVERSIONS]
+        return Stack(self.source, self.mode, below, above, **{**self.toy, **changes})
 
     @property
-    def outer(self) -> str:
-        """The array kind that the stack with its conversions gives and takes."""
-        return next((kind for kind in reversed(self.conversions) if kind), self.kind)
+    def array(self) -> str:
+        """The array kind that the stack gives and takes."""
+        outside_in = [*self.above[::-1], *self.below[::-1]]
+        return next((name for name in outside_in if name in CONVERSIONS), self.toy["array"])
 
-    def start(self, converted: bool = True) -> VectorEnv:
-        env = self.make(converted)
-        env.reset(seed=0)
+    def make(self) -> VectorEnv:
+        env = self._make_source()
+        for name in self.below:
+            env = LAYERS[name](env)
+        if self.has_autoreset:
+            env = AutoReset(env, self.mode)
+        for name in self.above:
+            env = LAYERS[name](env)
         return env
 
-    def drive(
-        self, env: VectorEnv, steps: range, converted: bool = True, spoil: bool = False
-    ) -> list[Any]:
-        """The steps, as NumPy arrays, each with the observation of the partial reset after it, if there is one."""
-        kind = self.outer if converted else "numpy"
-        trace: list[Any] = []
-        for step in steps:
-            action = convert(self.actions[step], kind)
-            result = env.step(action)
-            trace.append([as_numpy(result), None])
-            ended = trace[-1][0][2] | trace[-1][0][3]
+    def _make_source(self) -> VectorEnv:
+        if self.source == "toy":
+            return ToyVectorEnv(**self.toy)
+        make = functools.partial(make_toy_env, 5, self.toy["grouped"])
+        mode = self.mode if self.source == "self-resetting sync" else DISABLED
+        return SyncVectorEnv([make] * self.toy["num_envs"], autoreset_mode=mode)
+
+
+@st.composite
+def stacks(
+    draw: Any, layers: tuple[str, ...] = tuple(LAYERS), sources: tuple[str, ...] = SOURCES
+) -> Stack:
+    source = draw(st.sampled_from(sources))
+    is_toy = source == "toy"
+    above = [name for name in layers if name != "repeat"]
+    return Stack(
+        source,
+        draw(st.sampled_from(list(AutoresetMode))),
+        draw(st.lists(st.sampled_from(layers), max_size=4)),
+        draw(st.lists(st.sampled_from(above), max_size=4)),
+        num_envs=NUM_ENVS,
+        array=draw(st.sampled_from(ARRAYS)) if is_toy else "numpy",
+        grouped=draw(st.booleans()),
+        costs=draw(st.sampled_from([True, True, False])) if is_toy else True,
+        lengths=tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))),
+        first=draw(st.integers(0, 3)),
+    )
+
+
+SCHEDULES = st.lists(
+    st.lists(st.sampled_from([False, False, False, True]), min_size=NUM_ENVS, max_size=NUM_ENVS),
+    min_size=8,
+    max_size=16,
+)
+"""Which environments the user resets after each step."""
+
+Steps = list[tuple[Any, Any]]
+"""Of each step what it returned, and the mask and the observation of the reset after it, or None."""
+
+
+def drive(
+    env: VectorEnv,
+    stack: Stack,
+    schedule: list[list[bool]],
+    *,
+    start: int = 0,
+    spoil: bool = False,
+    column: slice = slice(None),
+) -> Steps:
+    """Steps from ``start`` on. In the mode DISABLED environments that ended are reset as well."""
+    if start == 0:
+        env.reset(seed=0)
+    steps: Steps = []
+    for step in range(start, len(schedule)):
+        action = convert(moves(len(schedule))[step, column], stack.array)
+        result = env.step(action)
+        steps.append((to_numpy(result), None))
+        ended = steps[-1][0][2] | steps[-1][0][3]
+        if spoil:
+            overwrite((*result, action))
+        mask = np.array(schedule[step])[column] | (ended if stack.mode is DISABLED else False)
+        if mask.any():
+            given_mask = convert(mask, stack.array)
+            again = env.reset(options={"reset_mask": given_mask})
+            steps[-1] = (steps[-1][0], (mask, to_numpy(again[0])))
             if spoil:
-                overwrite((*result, action))
-            mask = self.schedule[step] | (ended if self.mode is DISABLED else False)
-            if mask.any():
-                given = convert(mask, kind)
-                again, info = env.reset(options={"reset_mask": given})
-                trace[-1][1] = as_numpy(again)
-                if spoil:
-                    overwrite((again, info, given))
-        return trace
+                overwrite((*again, given_mask))
+    return steps
 
 
-def as_numpy(tree: Any) -> Any:
-    """Copies of all arrays as NumPy arrays."""
-    if isinstance(tree, dict):
-        return {key: as_numpy(value) for key, value in tree.items() if key != "t"}
-    if isinstance(tree, (tuple, list)):
-        return [as_numpy(value) for value in tree]
-    if isinstance(tree, torch.Tensor):
-        return tree.detach().numpy().copy()
-    return np.array(tree) if isinstance(tree, np.ndarray) else copy.deepcopy(tree)
-
-
-def overwrite(tree: Any) -> None:
-    """Spoil everything that can be written to."""
-    if isinstance(tree, dict):
-        for value in tree.values():
-            overwrite(value)
-        tree.clear()
-    elif isinstance(tree, (tuple, list)):
-        for value in tree:
-            overwrite(value)
-    elif isinstance(tree, torch.Tensor):
-        tree.fill_(True if tree.dtype == torch.bool else 77)
-    elif isinstance(tree, np.ndarray) and tree.dtype != object:
-        tree[...] = True if tree.dtype == bool else 77
-
-
-def assert_same(one: Any, other: Any, where: str = "", *, exact: bool = True) -> None:
+def assert_close(one: Any, other: Any, where: str = "") -> None:
+    """Asserts the same keys, types and shapes, finite numbers, and equality up to rounding."""
     if isinstance(one, dict):
         assert set(one) == set(other), where
-        for key in one:
-            assert_same(one[key], other[key], f"{where}/{key}", exact=exact)
-    elif isinstance(one, list):
+        for key in set(one) - {"t"}:
+            assert_close(one[key], other[key], f"{where}[{key!r}]")
+    elif isinstance(one, (list, tuple)):
         assert len(one) == len(other), where
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_same(a, b, f"{where}/{i}", exact=exact)
+            assert_close(a, b, f"{where}[{i}]")
     elif isinstance(one, np.ndarray) and one.dtype != object:
         assert one.dtype == other.dtype and one.shape == other.shape, where
-        if exact:
-            np.testing.assert_array_equal(one, other, where)
-        else:
-            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5, err_msg=where)
-
-
-def assert_finite(tree: Any, where: str = "") -> None:
-    for key, value in (
-        tree.items()
-        if isinstance(tree, dict)
-        else enumerate(tree)
-        if isinstance(tree, list)
-        else ()
-    ):
-        assert_finite(value, f"{where}/{key}")
-    if isinstance(tree, np.ndarray) and tree.dtype.kind == "f":
-        assert np.isfinite(tree).all(), where
+        assert one.dtype.kind != "f" or np.isfinite(one).all(), where
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5, err_msg=where)
 
 
 def counts(env: Any) -> list[float]:
-    """How many samples, transitions and episodes each layer of a stack has counted, conversions left out."""
+    """How many samples, transitions and episodes each layer of a stack has counted."""
     counted: list[float] = []
     while env is not env.unwrapped:
         if isinstance(env, (ObsNormalize, RewardNormalize, CostNormalize)):
@@ -215,91 +222,141 @@ def counts(env: Any) -> list[float]:
     return counted
 
 
-STACKS = [Stack(case, toy) for toy in (True, False) for case in range(CASES)]
-EACH = pytest.mark.parametrize("first", range(0, len(STACKS), 10))
-"""Ten stacks a test."""
+some = settings(max_examples=60, deadline=None, derandomize=True)
 
 
-@EACH
-def test_conversions_anywhere_in_a_stack_change_no_value_and_no_count(first):
-    for stack in STACKS[first : first + 10]:
-        env, plain = stack.start(), stack.start(converted=False)
-        trace = stack.drive(env, range(STEPS))
-        assert_finite(trace, f"{stack}: ")
-        assert_same(
-            trace, stack.drive(plain, range(STEPS), converted=False), f"{stack}: ", exact=False
-        )
-        np.testing.assert_allclose(
-            counts(env), counts(plain), rtol=1e-3, atol=1e-3, err_msg=f"{stack}"
-        )
+@some
+@given(stacks(), SCHEDULES)
+def test_array_kinds_and_conversions_anywhere_change_no_value_and_no_count(stack, schedule):
+    env, plain_stack = stack.make(), stack.copy(array="numpy")
+    plain = plain_stack.make()
+    assert_close(drive(env, stack, schedule), drive(plain, plain_stack, schedule))
+    np.testing.assert_allclose(counts(env), counts(plain), rtol=1e-3, atol=1e-3)
 
 
-@EACH
-def test_copies_go_on_as_the_original_does(first):
-    for number, stack in enumerate(STACKS[first : first + 10]):
-        env, split = stack.start(), 1 + number % 4
-        stack.drive(env, range(split))
-        copies = {"deepcopy": copy.deepcopy(env), "pickle": pickle.loads(pickle.dumps(env))}
-        if hasattr(env, "get_state"):  # Gymnasium's own environments have none
-            copies["state"] = stack.make()
-            copies["state"].set_state(env.get_state())
-        expected = stack.drive(env, range(split, STEPS))
-        for name, other in copies.items():
-            assert_same(stack.drive(other, range(split, STEPS)), expected, f"{name} of {stack}: ")
+@some
+@given(stacks(), SCHEDULES)
+def test_what_is_done_to_returned_arrays_and_given_ones_changes_nothing_later(stack, schedule):
+    assert_equal(
+        drive(stack.make(), stack, schedule, spoil=True), drive(stack.make(), stack, schedule)
+    )
+
+
+@some
+@given(stacks(), SCHEDULES, st.data())
+def test_a_stack_goes_on_from_its_copies_and_from_its_state(stack, schedule, data):
+    split = data.draw(st.integers(1, len(schedule) - 1))
+    whole = drive(stack.make(), stack, schedule)
+    env = stack.make()
+    drive(env, stack, schedule[:split])
+    copies = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
+    if hasattr(env, "get_state"):  # Gymnasium's own environments have none
+        state = env.get_state()
+        for _ in range(2):  # the state is a copy: the first continuation leaves it alone
+            fresh = stack.make()
+            fresh.set_state(state)
+            assert_equal(drive(fresh, stack, schedule, start=split), whole[split:])
+    for each in (*copies, env):
+        assert_equal(drive(each, stack, schedule, start=split), whole[split:])
 
 
 @pytest.mark.parametrize("kinds", [("numpy", "torch"), ("torch", "numpy")], ids=" to ".join)
 def test_the_state_of_a_stack_of_one_array_kind_goes_on_in_one_of_another(kinds):
-    for stack in [Stack(case, toy=True) for case in range(CASES)]:
-        traces = []
-        stack.conversions = [""] * len(stack.conversions)
-        stack.kind = kinds[0]
-        env = stack.start()
-        stack.drive(env, range(5))
+    @some
+    @given(stacks(sources=("toy",)), SCHEDULES, st.data())
+    def check(drawn: Stack, schedule: list[list[bool]], data: Any) -> None:
+        split = data.draw(st.integers(1, len(schedule) - 1))
+        stack, other_stack = (drawn.copy(array=kind) for kind in kinds)
+        env, fresh, used = stack.make(), other_stack.make(), other_stack.make()
+        drive(env, stack, schedule[:split])
+        used.reset(seed=0)
         state = env.get_state()
-        traces.append(stack.drive(env, range(5, STEPS)))
-        stack.kind = kinds[1]
-        for other in (stack.make(), stack.start()):
+        expected = drive(env, stack, schedule, start=split)
+        for other in (fresh, used):
             other.set_state(state)
-            traces.append(stack.drive(other, range(5, STEPS)))
-            assert_same(traces[0], traces[-1], f"{stack}: ", exact=False)
+            assert_close(drive(other, other_stack, schedule, start=split), expected)
+
+    check()
 
 
-@EACH
-def test_what_is_done_to_returned_and_given_arrays_has_no_effect(first):
-    for stack in STACKS[first : first + 10]:
-        expected = stack.drive(stack.start(), range(STEPS))
-        assert_same(stack.drive(stack.start(), range(STEPS), spoil=True), expected, f"{stack}: ")
+@some
+@given(stacks((*ROW_LAYERS, *CONVERSIONS), sources=("toy",)), SCHEDULES)
+def test_each_row_does_what_its_environment_does_alone(stack, schedule):
+    batch = drive(stack.make(), stack, schedule)
+    for i in range(NUM_ENVS):
+        row = slice(i, i + 1)
+        single = stack.copy(num_envs=1, first=stack.toy["first"] + i)
+        alone = drive(single.make(), single, schedule, column=row)
+        for (of_batch, reset), (of_one, own_reset) in zip(batch, alone, strict=True):
+            assert_equal(rows(of_batch[:4], row), of_one[:4])
+            info, own_info = of_batch[4], of_one[4]
+            for key in {"time", "cost", "costs", "num_steps"} & set(own_info):
+                assert_equal(info[key][row], own_info[key])
+            for key in ("final_obs", "final_info", "episode"):
+                marked = key in info and bool(info[f"_{key}"][i])
+                assert marked == (key in own_info)
+                if marked and key != "final_info":
+                    assert_equal(rows(info[key], row), own_info[key])
+            if own_reset is not None:
+                assert_equal(rows(reset[1], row), own_reset[1])
 
 
-@EACH
-def test_episodes_hold_the_sums_of_what_the_steps_returned(first):
-    for stack in STACKS[first : first + 10]:
-        env = EpisodeStatistics(stack.start())
-        env.reset(seed=0)
-        returns, over = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, bool)
-        for step in range(STEPS):
-            ((_, reward, terminated, truncated, info), again) = stack.drive(
-                env, range(step, step + 1)
-            )[0]
-            ended = terminated | truncated
-            assert not (stack.mode is NEXT_STEP and reward[over].any()), stack
-            returns += reward
-            assert ("episode" in info) == bool(ended.any()), stack
-            if ended.any():
-                np.testing.assert_array_equal(info["_episode"], ended, f"{stack}")
-                np.testing.assert_allclose(
-                    info["episode"]["r"][ended], returns[ended], rtol=1e-5, err_msg=f"{stack}"
-                )
-            begun = ended | (stack.schedule[step] if again is not None else False)
-            returns[begun] = 0.0
-            over = ended & ~stack.schedule[step]
+@some
+@given(stacks(), SCHEDULES)
+def test_masks_values_and_counters_agree(stack, schedule):
+    """Statistics and a counter on top of the stack against sums, in float64, of what it returns."""
+    limit = TimeLimit(EpisodeStatistics(stack.make()), 1000)
+    returns, costs = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS)
+    lengths, over = np.zeros(NUM_ENVS, int), np.zeros(NUM_ENVS, bool)
+    shows_age = stack.source == "toy" and "observations" not in (*stack.below, *stack.above)
+    for step in range(len(schedule)):
+        steps = drive(limit, stack, schedule[: step + 1], start=step)
+        (observation, reward, terminated, truncated, info), reset = steps[0]
+        cost = info.get("cost", np.zeros(NUM_ENVS))
+        ended = terminated | truncated
+        if stack.mode is NEXT_STEP:  # what a step that only resets returns
+            assert not (ended[over].any() or reward[over].any() or cost[over].any())
+        lengths += ~over
+        returns += reward
+        costs += cost
+        if shows_age:
+            age = (observation["critic"] if stack.toy["grouped"] else observation)[:, 2]
+            assert (age[over] == 0.0).all()
+            assert stack.mode is not SAME_STEP or (age[ended] == 0.0).all()
+        assert ("episode" in info) == bool(ended.any())
+        if ended.any():
+            np.testing.assert_array_equal(info["_episode"], ended)
+            np.testing.assert_array_equal(info["episode"]["l"], lengths * ended)
+            sums = {"r": returns * ended, "c": costs * ended}
+            for key, expected in sums.items():
+                np.testing.assert_allclose(info["episode"][key], expected, rtol=1e-6, atol=1e-6)
+        assert ("final_obs" in info) == (stack.mode is SAME_STEP and bool(ended.any()))
+        if "final_obs" in info:
+            np.testing.assert_array_equal(info["_final_obs"], ended)
+            assert_equal(rows(info["final_obs"], ~ended), rows(observation, ~ended))
+        again = ended.copy() if stack.mode is not NEXT_STEP else np.zeros(NUM_ENVS, bool)
+        if reset is not None:
+            again |= reset[0]
+        lengths[again | ended], returns[again | ended], costs[again | ended] = 0, 0.0, 0.0
+        over = ended & ~again
+        if stack.mode is not DISABLED or reset is not None:
+            np.testing.assert_array_equal(np.asarray(limit.elapsed_steps), lengths)
 
 
-def test_the_cases_cover_what_they_are_for():
-    for toy in (True, False):
-        stacks = [stack for stack in STACKS if stack.toy is toy]
-        assert {stack.mode for stack in stacks} == set(AutoresetMode)
-        assert {name for stack in stacks for name in stack.names} == {*LAYERS, "autoreset"}
-        assert {kind for stack in stacks for kind in stack.conversions} == {"", "numpy", "torch"}
-    assert any(isinstance(stack.make().unwrapped, gym.vector.SyncVectorEnv) for stack in STACKS)
+def test_the_stacks_cover_what_they_are_for():
+    drawn: list[Stack] = []
+
+    @some
+    @given(stacks())
+    def draw(stack: Stack) -> None:
+        drawn.append(stack)
+
+    draw()
+    for source in SOURCES:
+        of_source = [stack for stack in drawn if stack.source == source]
+        assert {stack.mode for stack in of_source} == set(AutoresetMode)
+        used = {name for stack in of_source for name in (*stack.below, *stack.above)}
+        assert used >= {*LAYERS} - {"repeat"}
+    assert any("repeat" in stack.below for stack in drawn)
+    assert {stack.toy["array"] for stack in drawn} == set(ARRAYS)
+    assert {stack.toy["costs"] for stack in drawn} == {False, True}
