@@ -50,6 +50,8 @@ def assert_equal(one: Any, other: Any, where: str = "") -> None:
         assert len(one) == len(other), where
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             assert_equal(a, b, f"{where}[{i}]")
+    elif isinstance(one, np.ndarray) and one.dtype == object:
+        assert_equal(one.tolist(), other.tolist(), where)
     elif isinstance(one, np.ndarray):
         assert isinstance(other, np.ndarray) and one.dtype == other.dtype, where
         np.testing.assert_array_equal(one, other, where)

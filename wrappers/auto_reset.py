@@ -84,7 +84,8 @@ class AutoReset(StatefulWrapper):
         """When the environments reset, SAME_STEP or NEXT_STEP."""
         if self.mode is AutoresetMode.DISABLED:
             raise ValueError(
-                "AutoReset's mode must be SAME_STEP or NEXT_STEP. Leave the wrapper out for DISABLED."
+                "AutoReset's mode must be SAME_STEP or NEXT_STEP. "
+                "Leave the wrapper out for DISABLED."
             )
         below = autoreset_mode(self.env)
         if below is not AutoresetMode.DISABLED:
@@ -134,16 +135,20 @@ def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> 
         ``info``.
     """
     # Everything is copied, because the reset may write to the same arrays.
-    final_obs, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
+    last, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
+    final_obs = last
     reported = {key: value for key, value in info.items() if key not in FINAL_KEYS}
     final_info = arrays.map_arrays(arrays.copied, reported)
     rows = arrays.copied(ended)
     if "_final_obs" in info:
         reset_below = info["_final_obs"]
         rows = ended | reset_below
-        final_obs = arrays.where_rows(reset_below, info["final_obs"], final_obs)
+        final_obs = arrays.where_rows(reset_below, info["final_obs"], last)
         final_info = arrays.info_rows(ended, final_info, info.get("final_info", {}), whole)
-    observation, reset_info = _reset_rows(env, ended)
+    begun, reset_info = _reset_rows(env, ended)
+    # The other rows stay those of the step, so that they equal final_obs: ObsNormalize, after two
+    # resets in one step, normalises them by newer statistics.
+    observation = arrays.where_rows(ended, begun, last)
     # Costs belong to the step. Everything else that the reset reports describes the next episode.
     begun_info: Info = {}
     for key, value in reset_info.items():

@@ -81,8 +81,6 @@ class Stack:
         self.has_autoreset = mode is not DISABLED and source != "self-resetting sync"
         self.below = [name for name in below if self._allows(name)]
         self.above = [name for name in above if self._allows(name)]
-        if source == "self-resetting sync" and mode is not DISABLED:
-            self.below = [name for name in self.below if name != "repeat"]
 
     def _allows(self, name: str) -> bool:
         return self.toy["costs"] or name not in NEED_COSTS
@@ -124,16 +122,21 @@ class Stack:
 
 @st.composite
 def stacks(
-    draw: Any, layers: tuple[str, ...] = tuple(LAYERS), sources: tuple[str, ...] = SOURCES
+    draw: Any, source: str, mode: AutoresetMode, layers: tuple[str, ...] = tuple(LAYERS)
 ) -> Stack:
-    source = draw(st.sampled_from(sources))
     is_toy = source == "toy"
     above = [name for name in layers if name != "repeat"]
+    resets_itself = source == "self-resetting sync" and mode is not DISABLED
+    below = above if resets_itself else list(layers)
+    # Gymnasium's environments have at least one layer: alone they are not what is tested here.
+    fewest = 0 if is_toy else 1
+    # The sizes are drawn first: lists of any size are short, and then few layers meet.
+    sizes = draw(st.integers(fewest, 4)), draw(st.integers(0, 4))
     return Stack(
         source,
-        draw(st.sampled_from(list(AutoresetMode))),
-        draw(st.lists(st.sampled_from(layers), max_size=4)),
-        draw(st.lists(st.sampled_from(above), max_size=4)),
+        mode,
+        draw(st.lists(st.sampled_from(below), min_size=sizes[0], max_size=sizes[0])),
+        draw(st.lists(st.sampled_from(above), min_size=sizes[1], max_size=sizes[1])),
         num_envs=NUM_ENVS,
         array=draw(st.sampled_from(ARRAYS)) if is_toy else "numpy",
         grouped=draw(st.booleans()),
@@ -222,66 +225,85 @@ def counts(env: Any) -> list[float]:
     return counted
 
 
-some = settings(max_examples=60, deadline=None, derandomize=True)
+MODES = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.name)
+EACH_SOURCE = pytest.mark.parametrize("source", SOURCES)
+"""Parameters and not draws: what Hypothesis draws from a few choices is far from even."""
+some = settings(max_examples=8, deadline=None, derandomize=True)
+more = settings(some, max_examples=16)
 
 
+@MODES
+@EACH_SOURCE
 @some
-@given(stacks(), SCHEDULES)
-def test_array_kinds_and_conversions_anywhere_change_no_value_and_no_count(stack, schedule):
+@given(st.data(), SCHEDULES)
+def test_array_kinds_and_conversions_anywhere_change_no_value_and_no_count(
+    source, mode, data, schedule
+):
+    stack = data.draw(stacks(source, mode))
     env, plain_stack = stack.make(), stack.copy(array="numpy")
     plain = plain_stack.make()
     assert_close(drive(env, stack, schedule), drive(plain, plain_stack, schedule))
     np.testing.assert_allclose(counts(env), counts(plain), rtol=1e-3, atol=1e-3)
 
 
+@MODES
+@EACH_SOURCE
 @some
-@given(stacks(), SCHEDULES)
-def test_what_is_done_to_returned_arrays_and_given_ones_changes_nothing_later(stack, schedule):
+@given(st.data(), SCHEDULES)
+def test_what_is_done_to_returned_arrays_and_given_ones_changes_nothing_later(
+    source, mode, data, schedule
+):
+    stack = data.draw(stacks(source, mode))
     assert_equal(
         drive(stack.make(), stack, schedule, spoil=True), drive(stack.make(), stack, schedule)
     )
 
 
+@MODES
+@EACH_SOURCE
 @some
-@given(stacks(), SCHEDULES, st.data())
-def test_a_stack_goes_on_from_its_copies_and_from_its_state(stack, schedule, data):
+@given(st.data(), SCHEDULES)
+def test_a_stack_goes_on_from_its_copies_and_from_its_state(source, mode, data, schedule):
+    stack = data.draw(stacks(source, mode))
     split = data.draw(st.integers(1, len(schedule) - 1))
     whole = drive(stack.make(), stack, schedule)
     env = stack.make()
     drive(env, stack, schedule[:split])
     copies = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
-    if hasattr(env, "get_state"):  # Gymnasium's own environments have none
-        state = env.get_state()
-        for _ in range(2):  # the state is a copy: the first continuation leaves it alone
-            fresh = stack.make()
-            fresh.set_state(state)
-            assert_equal(drive(fresh, stack, schedule, start=split), whole[split:])
+    state = env.get_state()
+    for _ in range(2):  # the state is a copy: the first continuation leaves it alone
+        fresh = stack.make()
+        fresh.set_state(state)
+        assert_equal(drive(fresh, stack, schedule, start=split), whole[split:])
     for each in (*copies, env):
         assert_equal(drive(each, stack, schedule, start=split), whole[split:])
 
 
+@MODES
 @pytest.mark.parametrize("kinds", [("numpy", "torch"), ("torch", "numpy")], ids=" to ".join)
-def test_the_state_of_a_stack_of_one_array_kind_goes_on_in_one_of_another(kinds):
-    @some
-    @given(stacks(sources=("toy",)), SCHEDULES, st.data())
-    def check(drawn: Stack, schedule: list[list[bool]], data: Any) -> None:
-        split = data.draw(st.integers(1, len(schedule) - 1))
-        stack, other_stack = (drawn.copy(array=kind) for kind in kinds)
-        env, fresh, used = stack.make(), other_stack.make(), other_stack.make()
-        drive(env, stack, schedule[:split])
-        used.reset(seed=0)
-        state = env.get_state()
-        expected = drive(env, stack, schedule, start=split)
-        for other in (fresh, used):
-            other.set_state(state)
-            assert_close(drive(other, other_stack, schedule, start=split), expected)
+@more
+@given(st.data(), SCHEDULES)
+def test_the_state_of_a_stack_of_one_array_kind_goes_on_in_one_of_another(
+    mode, kinds, data, schedule
+):
+    drawn = data.draw(stacks("toy", mode))
+    split = data.draw(st.integers(1, len(schedule) - 1))
+    stack, other_stack = (drawn.copy(array=kind) for kind in kinds)
+    env, fresh, used = stack.make(), other_stack.make(), other_stack.make()
+    drive(env, stack, schedule[:split])
+    used.reset(seed=0)
+    state = env.get_state()
+    expected = drive(env, stack, schedule, start=split)
+    for other in (fresh, used):
+        other.set_state(state)
+        assert_close(drive(other, other_stack, schedule, start=split), expected)
 
-    check()
 
-
-@some
-@given(stacks((*ROW_LAYERS, *CONVERSIONS), sources=("toy",)), SCHEDULES)
-def test_each_row_does_what_its_environment_does_alone(stack, schedule):
+@MODES
+@more
+@given(st.data(), SCHEDULES)
+def test_each_row_does_what_its_environment_does_alone(mode, data, schedule):
+    stack = data.draw(stacks("toy", mode, (*ROW_LAYERS, *CONVERSIONS)))
     batch = drive(stack.make(), stack, schedule)
     for i in range(NUM_ENVS):
         row = slice(i, i + 1)
@@ -301,10 +323,13 @@ def test_each_row_does_what_its_environment_does_alone(stack, schedule):
                 assert_equal(rows(reset[1], row), own_reset[1])
 
 
+@MODES
+@EACH_SOURCE
 @some
-@given(stacks(), SCHEDULES)
-def test_masks_values_and_counters_agree(stack, schedule):
+@given(st.data(), SCHEDULES)
+def test_masks_values_and_counters_agree(source, mode, data, schedule):
     """Statistics and a counter on top of the stack against sums, in float64, of what it returns."""
+    stack = data.draw(stacks(source, mode))
     limit = TimeLimit(EpisodeStatistics(stack.make()), 1000)
     returns, costs = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS)
     lengths, over = np.zeros(NUM_ENVS, int), np.zeros(NUM_ENVS, bool)
@@ -347,16 +372,18 @@ def test_the_stacks_cover_what_they_are_for():
     drawn: list[Stack] = []
 
     @some
-    @given(stacks())
-    def draw(stack: Stack) -> None:
-        drawn.append(stack)
+    @given(st.data())
+    def draw(data: Any) -> None:
+        drawn.extend(
+            data.draw(stacks(source, mode)) for source in SOURCES for mode in AutoresetMode
+        )
 
     draw()
+    assert {name for stack in drawn for name in stack.below} == {*LAYERS}
+    assert {name for stack in drawn for name in stack.above} == {*LAYERS} - {"repeat"}
     for source in SOURCES:
         of_source = [stack for stack in drawn if stack.source == source]
-        assert {stack.mode for stack in of_source} == set(AutoresetMode)
         used = {name for stack in of_source for name in (*stack.below, *stack.above)}
         assert used >= {*LAYERS} - {"repeat"}
-    assert any("repeat" in stack.below for stack in drawn)
     assert {stack.toy["array"] for stack in drawn} == set(ARRAYS)
     assert {stack.toy["costs"] for stack in drawn} == {False, True}

@@ -1,4 +1,4 @@
-"""The base class of the wrappers, and the preparation of the environment that a wrapper is given."""
+"""The base class of the wrappers, and the preparation of the environment below them."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
