@@ -56,6 +56,7 @@ def _mean_seconds(device: torch.device, calls: Sequence[Callable[[], object]]) -
     begun = time.perf_counter()
     for call in calls:
         call()
+    # A GPU still works when a call returns.
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return (time.perf_counter() - begun) / len(calls)
@@ -77,6 +78,7 @@ def _measure_engine(envs: VectorEnv, rounds: int) -> np.ndarray:
     core = unwrap(envs)
     seconds = []
     envs.reset(seed=0)
+    # Small actions: robots mostly stay on their feet.
     actions = 0.3 * torch.randn(MAX_STEPS, core.num_envs, core.actions.size, device=core.device)
     env_calls = [partial(envs.step, action) for action in actions]
     for _ in range(rounds + 1):
@@ -121,6 +123,7 @@ def _measure_mujoco(envs: VectorEnv, rounds: int) -> np.ndarray:
             envs.step(action)
             seconds[i, 0] += time.perf_counter() - begun
             targets.append(ctrl.copy())
+        # The engine alone repeats the steps of this round, from the same states.
         raw.state[:] = first_state
         for target in targets:
             raw_ctrl[:] = target
@@ -135,6 +138,7 @@ def _bench_size(
     task_id: str, num_envs: int, rounds: int, sim: str, device: str
 ) -> dict[str, float]:
     """Return the numbers of one row of the table."""
+    # Copies to NumPy would be part of the time on a GPU.
     array = "numpy" if sim == "mujoco" else "torch"
     envs = gym.make_vec(task_id, num_envs=num_envs, sim=sim, device=device, array=array)
     if sim == "mujoco":

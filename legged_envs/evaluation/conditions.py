@@ -28,6 +28,7 @@ COMMAND_RANGES: dict[str, Range] = {
 EVALUATION_ENV_OPTIONS: dict[str, Any] = {
     "array": "torch",
     "observations": "dict",
+    # An ended episode is not replaced by a new one: every environment gives one episode.
     "autoreset_mode": "Disabled",
     "max_episode_steps": 10**9,
 }
@@ -58,6 +59,7 @@ def command_ranges(cfg: TaskCfg) -> dict[str, Range]:
 
 
 def _common_range(evaluated: Range, trained: Range) -> Range:
+    # A policy is not judged by commands that it was never given.
     low = max(evaluated[0], trained[0])
     high = min(evaluated[1], trained[1])
     if low <= high:
@@ -71,11 +73,13 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     It is randomised and noisy as in training, without disturbances, with one velocity command an
     episode.
     """
+    # Pushes and the like would hide how well a command is followed.
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
     changes: dict[str, Any] = {"events": events}
     if kind_of(cfg).has_velocity_command:
         for name, span in command_ranges(cfg).items():
             changes[f"commands.velocity.{name}"] = span
+        # Standing is evaluated in a rollout of its own.
         changes["commands.velocity.standing_fraction"] = 0.0
         # Longer than any episode: the command stays.
         changes["commands.velocity.resampling_time_s"] = (1e6, 1e6)
@@ -90,10 +94,11 @@ def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:
         (num_envs,).
     """
     command = core.commands["velocity"]
-    robot = core.robot
+    lin_vel_error = command[:, :2] - core.robot.lin_vel_b[:, :2]
+    ang_vel_error = command[:, 2] - core.robot.ang_vel_b[:, 2]
     return {
-        "lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1),
-        "ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs(),
+        "lin_vel_error": lin_vel_error.norm(dim=1),
+        "ang_vel_error": ang_vel_error.abs(),
     }
 
 
@@ -116,6 +121,7 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
     """
     trailing = [1] * (values.ndim - 2)
     weight = counted.reshape(*counted.shape, *trailing).to(torch.float32)
+    # 0 · NaN is NaN: a step that does not count must not be one.
     return (values.nan_to_num() * weight).sum(0) / weight.sum(0)
 
 
@@ -145,8 +151,8 @@ def combine_logs(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _as_floats(log: Mapping[str, Any]) -> dict[str, float]:
     # One copy from the device for all values.
-    values = torch.stack([torch.as_tensor(value).double() for value in log.values()]).tolist()
-    return dict(zip(log, values, strict=True))
+    values = [torch.as_tensor(value).double() for value in log.values()]
+    return dict(zip(log, torch.stack(values).tolist(), strict=True))
 
 
 def print_costs(costs: Mapping[str, float], limits: Mapping[str, float], console: Console) -> None:

@@ -76,6 +76,7 @@ def crosscheck(
         ValueError: If the task is not a velocity task made of terms, or an engine cannot run it.
     """
     _check_task(options.task_id, cfg)
+    # Unknown names are told before the first engine has run for minutes.
     find_device(options.device)
     for sim in options.sims:
         find_engine(sim)
@@ -91,6 +92,7 @@ def crosscheck(
     assert start is not None
     try:
         rows, error = _run_plain_loop(onnx, cfg, start, steps)
+    # A contract that the plain loop cannot run is a finding, not an error.
     except ValueError as reason:
         return runs, f"no {PLAIN} loop from the contract alone: {reason}"
     runs[PLAIN] = _stacked(rows, start.command)
@@ -108,10 +110,12 @@ def _check_task(task_id: str, cfg: TaskCfg) -> None:
 
 def _exact_cfg(cfg: TaskCfg) -> TaskCfg:
     """Return the configuration without noise, delays and randomisation."""
+    # Events that place the robots stay: they draw the first states from the seed.
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     changes: dict[str, Any] = {
         "events": placing,
         "max_action_delay": 0,
+        # A heading would change the command from step to step, and the loop holds it.
         "commands.velocity.heading": False,
     }
     for name, group in cfg.observations.items():
@@ -134,6 +138,7 @@ def _run_engine(
     )
     with closing(envs):
         core = unwrap(envs)
+        # `--changes` may have made a task that the policy does not fit.
         policy.check(core)
         observation, _ = envs.reset(seed=options.seed)
         first_group = next(iter(policy.inputs))
@@ -152,6 +157,7 @@ def _start(core: LeggedVectorEnv, observation: torch.Tensor) -> Start:
     phase = torch.zeros(core.num_envs)
     for term in core.commands.terms.values():
         if isinstance(term, GaitClock):
+            # The command shows (sin, cos) of the time of the stride.
             sine, cosine = term.value.T
             phase = torch.atan2(sine, cosine) / (2.0 * torch.pi)
             break
@@ -181,6 +187,7 @@ def _look(core: LeggedVectorEnv) -> Recording:
 
 
 def _as_array(tensor: torch.Tensor) -> np.ndarray:
+    # Views of the simulation change with the next step: a copy is kept.
     array: np.ndarray = tensor.detach().cpu().clone().numpy()
     return array
 
@@ -216,6 +223,7 @@ def main(options: CrosscheckCfg) -> None:
             f"--seconds must be at least {least:g}, a control step more than is left out, "
             f"got {options.seconds:g}"
         )
+    # The file that others run is checked, not one that this version would export today.
     file = policy_file(options.policy or "")
     with TemporaryDirectory() as folder:
         onnx = file.with_name("policy.onnx")

@@ -74,6 +74,7 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
     survival = {name: _survival(run, robot, step_dt) for name, run in runs.items()}
     numbers = {}
     for name, run in runs.items():
+        # After a fall in either run, equal contacts would mean nothing.
         both = survival[name].counted & survival[first_name].counted
         same_contact = (run["contact"] == first["contact"]).mean(2)
         distance = _distance(run, first)
@@ -82,7 +83,9 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
         row["parted"] = float(distance.apart.any((0, 2)).mean())
         row["parts_after"] = _parting_time(distance, step_dt)
         # JSON has no NaN.
-        present: Numbers = {key: None if np.isnan(value) else value for key, value in row.items()}
+        present: Numbers = {}
+        for key, value in row.items():
+            present[key] = None if np.isnan(value) else value
         present["where"] = _parting_place(distance, robot, is_first=run is first)
         numbers[name] = present
     return numbers
@@ -91,6 +94,7 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
 def _survival(run: Recording, robot: RobotCfg, step_dt: float) -> Survival:
     is_upright = run["gravity"][..., 2] < -np.cos(LARGEST_TILT)
     is_high = run["height"] > LEAST_HEIGHT_FRACTION * robot.base_height
+    # A robot that stands up again has fallen all the same.
     alive = np.logical_and.accumulate(is_upright & is_high)
     step = np.arange(len(alive))[:, None]
     has_settled = step >= round(SETTLING_SECONDS / step_dt)
@@ -107,13 +111,17 @@ def _distance(run: Recording, first: Recording) -> Distance:
 
 def _base_distance(run: Recording, first: Recording) -> np.ndarray:
     """Return how far each base is from that of the first run, m. Shape: (steps, robots)."""
-    offset = run["root"][..., :3] - first["root"][..., :3]
-    return np.linalg.norm(offset, axis=2)
+    position = run["root"][..., :3]
+    first_position = first["root"][..., :3]
+    return np.linalg.norm(position - first_position, axis=2)
 
 
 def _run_numbers(run: Recording, survival: Survival) -> dict[str, float]:
     """Return the numbers of a run that do not depend on the first one."""
-    velocity = np.concatenate((run["lin_vel"][..., :2], run["twist"][..., 5:]), axis=2)
+    # The command is forward and sideways velocity in the base frame, and yaw rate.
+    lin_vel = run["lin_vel"][..., :2]
+    yaw_rate = run["twist"][..., 5:]
+    velocity = np.concatenate((lin_vel, yaw_rate), axis=2)
     error = run["command"] - velocity
     counted = survival.counted
     return {
@@ -136,6 +144,7 @@ def _parting_time(distance: Distance, step_dt: float) -> float:
     places = np.argwhere(distance.apart)
     if not len(places):
         return float("nan")
+    # Places are sorted by step. Step 0 is the state after one control step.
     step = places[0][0]
     return float((step + 1) * step_dt)
 
@@ -146,9 +155,11 @@ def _parting_place(distance: Distance, robot: RobotCfg, is_first: bool) -> str:
     if len(places):
         _, i, part = places[0]
         name = ("base", *robot.joint_names)[part]
-        return f"robot {i}, {name}; bases {np.nanmax(distance.bases):.2g} m apart at most"
+        most = np.nanmax(distance.bases)
+        return f"robot {i}, {name}; bases {most:.2g} m apart at most"
     if is_first:
         return ""
+    # The largest distance tells rounding errors from a difference that grows.
     return f"never: bases at most {distance.bases.max():.1g} m apart"
 
 
@@ -189,6 +200,7 @@ def plot_crosscheck(
 
     first = next(iter(runs.values()))
     times = step_dt * np.arange(1, len(first["height"]) + 1)
+    # A figure without pyplot needs no display and leaves no state behind.
     figure = Figure((13, 7), layout="constrained")
     axes = figure.subplot_mosaic([["speed", "apart", "torque"], ["contact"] * 3])
     axes["speed"].axhline(
@@ -202,7 +214,9 @@ def plot_crosscheck(
             "linewidth": 3.5 if run is first else 1.2,
         }
         axes["speed"].plot(times, run["lin_vel"][:, 0, 0], **style)
-        axes["torque"].plot(times, np.sqrt((run["torque"] ** 2).mean((1, 2))), **style)
+        torque_rms = np.sqrt((run["torque"] ** 2).mean((1, 2)))
+        axes["torque"].plot(times, torque_rms, **style)
+        # A red line below the feet of each run.
         axes["contact"].axhline((i + 1) * len(feet) - 0.5, color="tab:red")
         if run is not first:
             median = np.median(_base_distance(run, first), axis=1)
@@ -228,7 +242,7 @@ def _draw_contacts(
 ) -> None:
     """Draw the contacts of the first robot, a row for each foot of each run."""
     rows = []
-    labels = []
+    labels: list[str] = []
     for name, run in runs.items():
         rows.append(run["contact"][:, 0].T)
         labels.extend(f"{name}: {foot}" for foot in feet)

@@ -59,6 +59,7 @@ class Evaluator:
     ):
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
+        # The physics are those of the task, also for a policy that was trained on coarser ones.
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
         self._envs = gym.make_vec(
             task_id,
@@ -68,6 +69,7 @@ class Evaluator:
             device=device,
             **EVALUATION_ENV_OPTIONS,
         )
+
         self.core = unwrap(self._envs)
         """Environment of the evaluation, without wrappers."""
         self.metrics = metrics(self.core)
@@ -118,6 +120,7 @@ class Evaluator:
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))
             observation, reward, terminated, _, info = self._envs.step(action)
+            # Robots that fell go on in the simulation, and are not counted from then on.
             upright = upright & ~terminated
             alive.append(upright)
             rows.append(self._copied_measures({**info, "reward": reward}))

@@ -126,18 +126,24 @@ class PlainLoop:
             is_text = entry.key in TEXT_ENTRIES
             contract[entry.key] = entry.value if is_text else json.loads(entry.value)
         _check_contract(path, contract)
-        self._network = ReferenceEvaluator(model)
+        # The slowest of the runtimes, and the one that needs no further package.
+        self._network: Any = ReferenceEvaluator(model)
         self._terms: list[dict[str, Any]] = contract["observation"]
         self._observation_limit = contract["observation_limit"]
-        names = contract["joint_names"]
+
         self.model = _scene(contract, robot, cfg)
         """Model of one robot on a plane."""
         self._dt = float(contract["control_dt"])
         self._substeps = round(self._dt / cfg.dt)
+
         self.default_joint_pos = np.array(contract["default_joint_pos"])
         """Default pose, in the joint order of the contract, rad. Shape: (num_joints,)."""
+        # A joint that no action drives holds its default position, without velocity or torque.
         is_position = [kind == "position" for kind in contract["actuators"]]
         self._rest_target = np.where(is_position, self.default_joint_pos, 0.0)
+
+        # Everything here is in the joint order of the contract, which may differ from the model's.
+        names = contract["joint_names"]
         self._driven = [names.index(name) for name in contract["action_joints"]]
         self._action_scale = np.array(contract["action_scale"])
         self._action_limit = contract["action_limit"]
@@ -146,6 +152,7 @@ class PlainLoop:
         self._target_low = bounds[:, 0]
         self._target_high = bounds[:, 1]
         joints = [self.model.joint(name) for name in names]
+
         self.joint_qpos = np.array([joint.qposadr[0] for joint in joints])
         """Indices into `qpos`. Shape: (num_joints,)."""
         self.joint_qvel = np.array([joint.dofadr[0] for joint in joints])
@@ -172,6 +179,7 @@ class PlainLoop:
             data.qpos[self.joint_qpos] = state["joints"][i]
             data.qvel[:6] = state["twist"][i]
             data.qvel[self.joint_qvel] = state["joint_vel"][i]
+            # Contacts and body poses follow from the state only after this call.
             mujoco.mj_forward(self.model, data)
 
     def observe(self) -> np.ndarray:
@@ -195,6 +203,7 @@ class PlainLoop:
                 f"observation {term['name']!r} has {term['size']} numbers in the contract, "
                 f"and {value.size} in this loop, which keeps no history"
             )
+        # As in the environment, the clip comes before the scale.
         low, high = term["clip"] or (-math.inf, math.inf)
         clipped: np.ndarray = np.clip(value, low, high)
         return clipped * term["scale"]
@@ -204,10 +213,12 @@ class PlainLoop:
         actions = self._network.run(None, {"obs": self.observe()})[0]
         self.action = np.clip(actions, -self._action_limit, self._action_limit)
         for i, data in enumerate(self.data):
+            # The gait moves all joints, and the action corrects those that it drives.
             target = self._rest_target + self._lift(i)
             driven = target[self._driven] + self._action_scale * self.action[i]
             target[self._driven] = np.fmax(np.fmin(driven, self._target_high), self._target_low)
             data.ctrl[self._actuators] = target
+            # The joint PD runs in MuJoCo's actuators, at the physics rate.
             mujoco.mj_step(self.model, data, self._substeps)
         if self._gait:
             self.phase = (self.phase + self._dt / self._gait["period"]) % 1.0
@@ -217,6 +228,7 @@ class PlainLoop:
         """Return what the gait of robot i adds to the joint targets, rad. Shape: (num_joints,)."""
         if not len(self._swing):
             return 0.0
+        # `CLOCK_FORMULA` and `LIFT_FORMULA` in `policy/metadata.py`.
         stance = self._gait["stance"]
         phase = (self.phase[i] + np.array(self._gait["offsets"])) % 1.0
         angle = np.maximum(phase - stance, 0.0) * math.pi / (1.0 - stance)
@@ -232,6 +244,7 @@ class PlainLoop:
         """
         rows = []
         for data in self.data:
+            # The last three columns of `cfrc_ext` are the net external force on a body.
             foot_force = np.linalg.norm(data.cfrc_ext[self._feet, 3:], axis=1)
             row = {
                 "root": data.qpos[:7],
@@ -268,6 +281,7 @@ def _check_contract(path: Path, contract: Contract) -> None:
 
 def _scene(contract: Contract, robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
     """Build the model of a robot with the gains, limits and pose of a contract."""
+    # The fields of `RobotCfg` are in the joint order of the robot.
     order = [contract["joint_names"].index(name) for name in robot.joint_names]
     own: dict[str, Any] = {}
     for field in ROBOT_ENTRIES:
@@ -280,4 +294,5 @@ def _swing_table(gait: dict[str, Any], names: Sequence[str]) -> np.ndarray:
     feet = []
     for turns in gait.get("swing", ()):
         feet.append([turns.get(name, 0.0) for name in names])
+    # Without a gait there are no rows, and the shape is still that of a table.
     return np.array(feet).reshape(-1, len(names))

@@ -79,15 +79,19 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
     names = _drawn_names(groups)
     # Number of rows, rounded up.
     height = -(-len(names) // CURVE_COLUMNS)
-    figure = Figure((3.4 * CURVE_COLUMNS, 0.6 + 2.4 * height), layout="constrained")
+    # A figure without pyplot needs no display and leaves no state behind.
+    size = (3.4 * CURVE_COLUMNS, 0.6 + 2.4 * height)
+    figure = Figure(size, layout="constrained")
     for position, name in enumerate(names, start=1):
         axis = figure.add_subplot(height, CURVE_COLUMNS, position, title=name.replace("_", " "))
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
+            # Runs of different tasks have different columns.
             with_column = [curve for curve in curves if name in curve[0] or name in curve[-1]]
             if with_column:
                 _draw_spread(axis, name, with_column, label, f"C{i}")
     figure.supxlabel("million environment steps", fontsize="medium")
+    # All plots have the same groups: one legend serves all of them.
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", frameon=False)
     return figure
@@ -106,6 +110,7 @@ def _drawn_names(groups: Mapping[str, Sequence[Curve]]) -> list[str]:
 
 
 def _is_drawn(name: str) -> bool:
+    # Rewards have dozens of terms, and a curve of each would hide the few that matter.
     if "/" in name:
         return name.startswith("cost/")
     return name not in UNDRAWN_NAMES
@@ -128,6 +133,7 @@ def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, c
     if len(lines) == 1:
         axis.plot(lines[0].steps, lines[0].values, color=colour, label=_plain_label(label))
         return
+    # Runs have their rows at different steps: all are interpolated at the steps of any of them.
     all_steps = np.unique(np.concatenate([line.steps for line in lines]))
     # The mean starts where the last of the runs starts.
     last_start = max(line.steps[0] for line in lines)
@@ -154,8 +160,12 @@ def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, c
 def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
     """Yield the finite part of a column of each curve that has one."""
     for curve in curves:
-        points = [(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]
+        points = []
+        for row in curve:
+            if name in row:
+                points.append((row["env_steps"] / 1e6, row[name]))
         steps, values = np.array(points).T
+        # An update in which no episode ended has NaN in columns of episodes.
         finite = np.isfinite(values)
         if finite.any():
             yield Line(steps[finite], values[finite])
@@ -197,8 +207,10 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     curves = {clip: _checked_tracking(clip, row) for clip, row in rows.items()}
     columns = min(4, len(curves))
     num_rows = -(-len(curves) // columns)
-    figure = Figure((1.8 + 3.2 * columns, 0.8 + 2.4 * num_rows), layout="constrained")
+    size = (1.8 + 3.2 * columns, 0.8 + 2.4 * num_rows)
+    figure = Figure(size, layout="constrained")
     axes = figure.subplots(num_rows, columns, sharey=True, squeeze=False)
+    # The last row may have empty places.
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
     for i, (clip, row) in enumerate(curves.items()):
@@ -211,6 +223,7 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
             ylabel="error" if is_first_column else "",
             xlabel="phase of the clip" if has_none_below else "",
         )
+    # The plots share their y-axis.
     axes[0, 0].set_ylim(bottom=0.0)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), frameon=False)
@@ -222,13 +235,14 @@ def _checked_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray
     needed = ("phase", *TRACKING_ERRORS)
     missing = set(needed) - set(row)
     if missing:
-        raise ValueError(
-            f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}"
-        )
+        first = sorted(missing)[0]
+        given = ", ".join(map(repr, row))
+        raise ValueError(f"clip {clip!r} needs {first!r}, got {given}")
     curves = {field: np.asarray(row[field]) for field in needed}
     shape = curves["joint_error"].shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"joint_error of clip {clip!r} must have shape (T, N), got {shape}")
+    # One phase for all environments: they are in step.
     if curves["phase"].ndim == 1:
         curves["phase"] = curves["phase"][:, None].repeat(shape[1], axis=1)
     for field, values in curves.items():
@@ -244,6 +258,7 @@ def _draw_tracking(axis: "Axes", row: Mapping[str, np.ndarray]) -> None:
     centres = (np.arange(NUM_CLIP_PARTS) + 0.5) / NUM_CLIP_PARTS
     for field, (name, colour, bar) in TRACKING_ERRORS.items():
         errors = _means_of_parts(row["phase"], row[field])
+        # A mean over nothing would warn, and draw nothing.
         visited = ~np.isnan(errors).all(axis=1)
         phase = centres[visited]
         errors = errors[visited]
@@ -267,7 +282,9 @@ def _means_of_parts(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
     Returns:
         Shape: (NUM_CLIP_PARTS, N), NaN without a visit.
     """
-    part = np.minimum(np.nan_to_num(phase) * NUM_CLIP_PARTS, NUM_CLIP_PARTS - 1).astype(int)
+    # Phase 1 belongs to the last part.
+    position = np.nan_to_num(phase) * NUM_CLIP_PARTS
+    part = np.minimum(position, NUM_CLIP_PARTS - 1).astype(int)
     counted = ~np.isnan(values + phase)
     in_part = part == np.arange(NUM_CLIP_PARTS)[:, None, None]
     visited = counted & in_part
@@ -298,6 +315,7 @@ def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
     size = (1.5 + 0.6 * num_levels, 1.2 + 0.45 * num_kinds)
     figure = Figure(figsize=size, layout="constrained")
     axis = figure.add_subplot()
+    # The colours mean the same in every picture.
     image = axis.imshow(percentages, vmin=0.0, vmax=100.0, cmap="RdYlGn", aspect="auto")
     for (row, column), value in np.ndenumerate(percentages):
         text = "–" if np.isnan(value) else f"{value:.0f}"

@@ -77,6 +77,7 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
     policy, task, changes = policy_and_task(cfg.task_id, cfg.policy, cfg.changes)
     if kind_of(task).imitates_motions:
         name, motion = motion_cfg(task)
+        # The policy may name the clips, and the environment of the dataset needs them too.
         changes[f"commands.{name}.clips"] = motion.clips
     episode_limit = task.max_episode_length or DEFAULT_EPISODE_STEPS
     envs = gym.make_vec(
@@ -98,6 +99,7 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
             names = {"policy": "obs"}
         episodes = _episodes(envs, policy, cfg, names, episode_limit)
         for done, episode in enumerate(episodes, start=1):
+            # Written at once: an interruption loses no finished episode.
             file.write([(episode, None)])
             show("recording", done / cfg.episodes, f"{done} episodes")
     return file.dataset
@@ -154,6 +156,7 @@ def _episodes(
     """
     present = PresentEpisodes(envs.num_envs, episode_limit)
     wanted = torch.full((envs.num_envs,), cfg.episodes // envs.num_envs)
+    # The first environments give what is left over.
     wanted[: cfg.episodes % envs.num_envs] += 1
     space: Any = envs.single_action_space
     low = torch.from_numpy(space.low)
@@ -162,6 +165,7 @@ def _episodes(
     observation, _ = envs.reset(seed=cfg.seed)
     while wanted.any():
         action = policy(*(observation[group] for group in policy.inputs))
+        # Drawn also without noise, so that the same seed gives the same numbers.
         noise = cfg.noise * torch.randn(action.shape, generator=generator)
         action = (action + noise).clamp(low, high)
         after, reward, terminated, truncated, info = envs.step(action)
@@ -178,6 +182,7 @@ def _episodes(
         if len(ended):
             for group, name in names.items():
                 present.add(f"final_{name}", info["final_obs"][group][ended], ended)
+            # Environments that have given their share go on, and are not recorded.
             for env_id in ended[wanted[ended] > 0].tolist():
                 yield present.take(env_id)
             wanted[ended] = (wanted[ended] - 1).clamp(min=0)
@@ -227,6 +232,7 @@ def _load(name: str, task_id: str) -> Any:
         "task_id": "another package's task",
         **dataset.storage.metadata,
     }
+    # An id may have the module of another package before a colon.
     recorded_id = metadata["task_id"]
     if recorded_id.rpartition(":")[2] != plain_id(task_id):
         raise ValueError(f"the dataset {name!r} is of {recorded_id}, not of {task_id!r}")

@@ -65,6 +65,7 @@ def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig)
     """
     system_checks.check_output("--out", out, endings=(".html",))
     system_checks.check_installed("matplotlib")
+    # The page is complete before a file is touched.
     with explain_damaged_files(*runs):
         text = page(read_runs("report", runs), default_config)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +88,7 @@ def compare(runs: Sequence[Path]) -> None:
     """
     with explain_damaged_files(*runs):
         _, header, rows = comparison(read_runs("compare", runs))
+    # Names of options are longer than a column: they are folded, and not cut.
     table = RichTable(*(Column(head, overflow="fold") for head in header))
     for row in rows:
         table.add_row(*map(format_cell, row))
@@ -158,6 +160,7 @@ def _result_names(runs: Sequence[Run]) -> list[str]:
 def _spread(name: str, group: Sequence[Run]) -> str:
     """Return mean ± standard deviation of a result, and the number of runs if not all have it."""
     values = [run.results[name] for run in group if name in run.results]
+    # One value has no deviation.
     if len(values) < 2:
         return ""
     text = f"{_shown(fmean(values))} ± {_shown(stdev(values))}"
@@ -233,6 +236,7 @@ def _learning_curves(groups: dict[str, list[Run]]) -> str:
 
 def _svg(figure: "Figure") -> str:
     """Return a figure as an SVG element, without the XML header before it."""
+    # Vectors are sharp at any zoom, and smaller than a bitmap.
     file = StringIO()
     figure.savefig(file, format="svg")
     text = file.getvalue()
@@ -247,8 +251,10 @@ def _costs(label: str, group: Sequence[Run]) -> str:
     rows = []
     for name, limit in evaluations[0]["cost_limits"].items():
         mean = fmean(evaluation["costs"][name] for evaluation in evaluations)
+        # The limit is at a third of the bar, so that an excess can be seen.
         bar = f"<meter max='{3 * limit}' high='{limit}' optimum='0' value='{mean}'></meter>"
-        rows.append(f"<tr><td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}</tr>")
+        cells = f"<td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}"
+        rows.append(f"<tr>{cells}</tr>")
     if not rows:
         return ""
     caption = escape(label)
@@ -261,6 +267,7 @@ def _pictures(run: Run) -> str:
     """Return the film and the plots of a run, an empty text if it has none."""
     from legged_envs.evaluation.plots import draw_crossings
 
+    # Everything is embedded: the page can be sent as one file.
     html = ""
     if (run.path / VIDEO_FILE).is_file():
         html += _video(run.path / VIDEO_FILE)

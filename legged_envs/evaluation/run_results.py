@@ -64,6 +64,7 @@ class Run:
         self.sessions = self._read_json(ABOUT, ())
         """Descriptions of the processes that trained; empty for runs of earlier versions."""
         training = self.config["training"]
+        # `status` reads these, and a file of another program may have other things.
         needed = {"task_id", "iterations", "minutes"}
         if not isinstance(training, dict) or not needed <= training.keys():
             raise ValueError(
@@ -79,7 +80,9 @@ class Run:
         """Numbers to compare, with names such as `costs/foot_slip`."""
 
     def _results(self) -> dict[str, float]:
+        # Limits are not results.
         results = {**self.evaluation, "cost_limits": None}
+        # A run that goes on is further than its evaluation.
         if self.last:
             results["env_steps"] = self.last["env_steps"]
             results["training_seconds"] = self.last["seconds"]
@@ -123,6 +126,7 @@ class Run:
         training = self.config["training"]
         updates = training["iterations"]
         minutes = training["minutes"]
+        # A training ends after a number of updates, or else after a time.
         if updates:
             done = self.last.get("iteration", 0) / updates
         else:
@@ -145,6 +149,7 @@ class Run:
         # The module of another package may raise anything.
         try:
             values = default_config(self.task_id)
+            # Both sides as JSON has them: a tuple is a list in the file of the run.
             default = json.loads(json.dumps(values, default=as_json))
             options = (SEED_OPTION, *INCIDENTAL_OPTIONS)
             return find_differences(
@@ -184,6 +189,7 @@ def read_runs(verb: str, paths: Sequence[Path]) -> list[Run]:
     """
     if not paths:
         raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
+    # Links and relative paths may name one folder twice.
     by_place = {path.resolve(): path for path in paths}
     runs = []
     for path in by_place.values():
@@ -239,8 +245,10 @@ def find_differences(values: Sequence[JsonValue], path: str = "") -> dict[str, l
         Name such as `task.sim.dt` → the value in each of the dicts.
     """
     if not all(isinstance(value, dict) for value in values):
+        # 1 and 1.0 are equal in Python, and lists cannot be in a set.
         texts = {json.dumps(value) for value in values}
         return {path: list(values)} if len(texts) > 1 else {}
+    # A dict keeps the order of the first configuration, and a set would not.
     names: dict[str, None] = {}
     for value in values:
         names.update(dict.fromkeys(value))

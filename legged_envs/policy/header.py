@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -37,6 +38,7 @@ def record_evaluation(path: Path, evaluation: Mapping[str, Any]) -> None:
         evaluation: Values that JSON can represent.
     """
     header, end = _read_header(path)
+    # safetensors allows free text entries: other programs still read the file.
     header[METADATA_KEY][EVALUATION_KEY] = json.dumps(evaluation)
     text = json.dumps(header, separators=(",", ":")).encode()
     # Tensors begin at a multiple of 8 bytes.
@@ -74,9 +76,12 @@ def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
         errors[name.removeprefix("command_")] = value
     if clips:
         errors["falls"] = fmean(clip["falls"] for clip in clips)
+    # Trainings are compared at a glance: three decimals are enough.
     lin_vel = _error_cell(errors, "lin_vel_error")
     ang_vel = _error_cell(errors, "ang_vel_error")
-    falls = f"{errors['falls']:.1%}" if "falls" in errors else "-"
+    falls = "-"
+    if "falls" in errors:
+        falls = f"{errors['falls']:.1%}"
     remarks = []
     if clips:
         joint_error = fmean(clip["joint_error"] for clip in clips)
@@ -85,9 +90,12 @@ def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
     for level in HEADLINE_LEVELS:
         crossed = _crossings_of_level(crossings, level)
         if crossed:
-            remarks.append(f"{fmean(crossed):.0%} cross level {level}")
+            mean = fmean(crossed)
+            remarks.append(f"{mean:.0%} cross level {level}")
+    # Only tasks with neither commands nor motions are judged by their reward.
     if "reward" in evaluation:
-        remarks.append(f"reward {evaluation['reward']:.1f}/s")
+        reward = evaluation["reward"]
+        remarks.append(f"reward {reward:.1f}/s")
     return lin_vel, ang_vel, falls, ", ".join(remarks)
 
 
@@ -101,7 +109,11 @@ def _crossings_of_level(crossings: Mapping[str, Sequence[float]], level: int) ->
     """Return the crossed fraction of a level for each kind of tile that was measured there."""
     fractions = []
     for levels in crossings.values():
-        # A level without a single start is NaN, the one number that differs from itself.
-        if len(levels) > level and levels[level] == levels[level]:
-            fractions.append(levels[level])
+        # A task may have fewer levels.
+        if len(levels) <= level:
+            continue
+        fraction = levels[level]
+        # A level without a single start is NaN.
+        if not isnan(fraction):
+            fractions.append(fraction)
     return fractions

@@ -168,6 +168,7 @@ def _action_formula(env: LeggedVectorEnv) -> str:
     terms = list(env.actions.terms.values())
     references = [name for name in map(_reference_name, terms) if name]
     reference = env.commands.terms.get(references[0]) if references else None
+    # The text is part of the file: people write their control loops by it.
     centre = "default_joint_pos"
     if isinstance(reference, MotionCommand):
         centre = (

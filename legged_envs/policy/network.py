@@ -141,6 +141,7 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
     weights = {}
     steps = []
     outputs = []
+    # Nodes are in the order of execution: each step uses results of earlier ones.
     for node in graph.nodes:
         if node.op == "placeholder":
             inputs.append(node.name)
@@ -240,6 +241,7 @@ class Network:
         """Names of the arguments, in order."""
         self._weights = weights
         self._steps: list[Step] = []
+        # A step may use inputs, weights, and results of the steps before it.
         known = {*self.inputs, *weights}
         for each in description["steps"]:
             step = Step(each, known)

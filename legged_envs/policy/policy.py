@@ -169,6 +169,7 @@ def save_policy(path: Path, module: torch.nn.Module, contract: Contract) -> None
     Raises:
         ValueError: If the network cannot be described; see `describe`.
     """
+    # Tracing leaves marks on a module: the caller's stays as it is.
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     metadata = {CONTRACT_KEY: json.dumps(contract), NETWORK_KEY: json.dumps(description)}
     path.write_bytes(save(weights, metadata))
@@ -212,6 +213,7 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     module = _PolicyModule(policy) if isinstance(policy, Policy) else policy
     zeros = []
     for terms in contract["inputs"].values():
+        # The exporter traces the network with an example of each input.
         zeros.append(torch.zeros(1, _vector_size(terms)))
     # Control loops know the first group by the name "obs".
     input_names = ["obs", *list(contract["inputs"])[1:]]
@@ -331,6 +333,7 @@ def _check_actions(policy: Policy, device: str) -> None:
     zeros = []
     for terms in policy.inputs.values():
         zeros.append(torch.zeros(2, _vector_size(terms), device=device))
+    # Two rows: a network that mixes up rows and columns does not pass.
     expected = (2, policy.contract["action_size"])
     actions = policy(*zeros)
     if not isinstance(actions, torch.Tensor):
@@ -399,6 +402,7 @@ def policy_and_task(
         )
     policy = load_shipped_policy(task_id) if path is None else load_policy(path)
     policy.check_task(task_id, cfg)
+    # The caller's changes win over those of the training.
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)
     if kind_of(cfg).imitates_motions:
@@ -407,6 +411,7 @@ def policy_and_task(
 
 
 def _with_clips(cfg: TaskCfg, clips: Sequence[str], motions: Sequence[Path]) -> TaskCfg:
+    # The names of clips are known only after the motion files were read.
     cfg = imitating(cfg, motions=motions)
     try:
         clip_names(cfg, clips)

@@ -177,6 +177,7 @@ class MimicMetrics(TaskMetrics):
         self.motion = motion_of(core)
         """Motion command of the environment."""
         library = self.motion.player.library
+        # Contacts of the reference follow from the heights of its feet: clips have no forces.
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
         # The clip of each environment. The last number stands for no reference.
@@ -195,6 +196,7 @@ class MimicMetrics(TaskMetrics):
         The reference has moved on: the errors are those to where it is one step ahead.
         """
         motion = motion_of(core)
+        # At least 1: without any reference the errors are 0.
         count = motion.available.sum().clamp(min=1.0)
         means = {}
         for name, error in _tracking_errors(core, motion).items():
@@ -218,12 +220,14 @@ class MimicMetrics(TaskMetrics):
         library = self.motion.player.library
         # Environments without a reference play a clip unseen.
         clips = self._clip.clamp(max=library.num_clips - 1)
+        # The seed decides the times, whatever the environment has drawn before.
         generator = torch.Generator().manual_seed(seed)
         phase = torch.rand(len(clips), generator=generator, dtype=torch.float64)
         times = phase.to(library.duration.device) * library.duration[clips]
         self.motion.pin(clips, times)
         self.motion.withhold(self._clip == library.num_clips)
         observation = super().start(envs, seed, still)
+        # Later resets draw their starts again.
         self.motion.release()
         self._look_ahead()
         return observation
@@ -245,6 +249,7 @@ class MimicMetrics(TaskMetrics):
         foot_height = player.library.sample_bodies(player.clip, player.time, self._feet).pos_w[
             ..., 2
         ]
+        # The reference is compared with where it should be after this step: `_look_ahead` kept it.
         values = {
             "joint_error": tracking["joint_error"],
             "lin_vel_error": tracking["lin_vel_error"],
@@ -275,6 +280,7 @@ class MimicMetrics(TaskMetrics):
             curves[name] = {
                 curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES
             }
+        # Costs of the episodes without a reference would hide those of the motions.
         has_reference = self._clip < len(clips)
         costs = means["costs"][has_reference].nanmean(0)
         return MimicEvaluation(

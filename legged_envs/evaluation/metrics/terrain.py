@@ -72,7 +72,9 @@ class TerrainMetrics(VelocityMetrics):
             "scene.terrain.first_levels": levels,
             "commands.velocity.heading": True,
             "commands.velocity.lin_vel_x": SPEED_RANGE,
+            # Robots walk straight on, over what is in front of them.
             "commands.velocity.lin_vel_y": (0.0, 0.0),
+            # A curriculum would move robots to other levels when an episode ends.
             "curriculum": {},
         }
         return replaced(cfg, changes), episodes
@@ -94,14 +96,17 @@ class TerrainMetrics(VelocityMetrics):
     def measures(self, info: Mapping[str, Any]) -> Measures:
         ground = self._ground
         measures = super().measures(info)
-        offset = (self._core.robot.root_pos_w - ground.origins)[:, :2].abs().amax(1)
-        measures["has_left_tile"] = (offset > 0.5 * ground.terrain.size).float()
+        # Tiles are squares: the larger of |x| and |y| says how far out a robot is.
+        offset = self._core.robot.root_pos_w - ground.origins
+        distance = offset[:, :2].abs().amax(1)
+        measures["has_left_tile"] = (distance > 0.5 * ground.terrain.size).float()
         return measures
 
     def result(
         self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
     ) -> TerrainEvaluation:
         has_left_tile = values.pop("has_left_tile") > 0.0
+        # A robot that falls and slides off its tile has not crossed it.
         crossed = (has_left_tile & alive).any(0).cpu()
         walk = super().result(values, alive, standing)
         return TerrainEvaluation(

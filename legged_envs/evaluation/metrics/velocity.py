@@ -127,6 +127,7 @@ class VelocityMetrics(TaskMetrics):
         robot = core.cfg.robot
         # Indices of the feet of each diagonal.
         self._diagonals: list[tuple[int, int]] = []
+        # Robots with two feet have no diagonals.
         for first, second in robot.diagonals:
             pair = (robot.foot_names.index(first), robot.foot_names.index(second))
             self._diagonals.append(pair)
@@ -140,6 +141,7 @@ class VelocityMetrics(TaskMetrics):
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
         observation = super().start(envs, seed, still)
+        # Commands are drawn at the reset, and the zero command replaces them.
         if still:
             hold_velocity(self._core, (0.0, 0.0, 0.0), observation)
         self._peak.zero_()
@@ -150,9 +152,11 @@ class VelocityMetrics(TaskMetrics):
         contact = robot.foot_contact
         # The swing that ends in this step is over: its peak is that of the step before.
         peak = self._peak
+        # The height of a foot is that of its centre: on the ground it is the radius.
         height = robot.foot_height - self._core.cfg.robot.foot_radius
         self._peak = torch.where(contact, 0.0, torch.maximum(peak, height))
         errors = command_errors(self._core)
+        # Rounding may give a cosine slightly above 1.
         cos_tilt = (-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)
         return {
             "lin_vel_error": errors["lin_vel_error"],
@@ -161,6 +165,7 @@ class VelocityMetrics(TaskMetrics):
             "tilt": torch.acos(cos_tilt),
             "duty_factor": contact.float().mean(1),
             "diagonal_agreement": self._diagonal_agreement(contact),
+            # The root is taken of the mean, in `result`.
             "torque_squared": robot.joint_torque.square().mean(1),
             "power": (robot.joint_torque * robot.joint_vel).abs().sum(1),
             "joint_speed": robot.joint_vel.abs().mean(1),
@@ -221,6 +226,7 @@ class VelocityMetrics(TaskMetrics):
 
 def _mean_over_swings(values: torch.Tensor, landed: torch.Tensor) -> float:
     """Return the mean over the feet that land, weighted by `landed`, (steps, num_envs, feet)."""
+    # Without a single swing the mean is 0, and not NaN.
     mean = (values * landed).sum() / landed.sum().clamp(min=1.0)
     return mean.item()
 
@@ -235,6 +241,7 @@ def hold_velocity(
         command: Forward and sideways velocity, m/s, and yaw rate, rad/s.
         observation: Observation that was made before. The command is written into it.
     """
+    # A task of another package may have a command term of its own class here.
     velocity: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
     velocity.hold(value)
@@ -242,6 +249,7 @@ def hold_velocity(
         # Another term may show the command in its own way.
         observation.update(core.observe_again())
         return
+    # Only the columns of the command are replaced: noise and history stay as they were observed.
     for group in core.observations.groups.keys() & observation.keys():
         for name, term in core.cfg.observations[group].terms.items():
             if _shows_velocity(term):
@@ -258,5 +266,6 @@ def _observes_commands(core: LeggedVectorEnv) -> bool:
 
 
 def _shows_velocity(term: ObservationTermCfg) -> bool:
+    # A task may have several velocity commands, and the name tells which one a term shows.
     shows_command = term.func is observations.command
     return shows_command and term.params.get("name", "velocity") == "velocity"
