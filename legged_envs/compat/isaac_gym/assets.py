@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from legged_envs.compat.isaac_gym.gymapi import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
+from legged_envs.compat.isaac_gym.records import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
 from legged_envs.robots.reading.mjcf import read_mjcf
 from legged_envs.robots.reading.urdf import LEAST_INERTIA, LEAST_MASS, read_urdf
 from legged_envs.tables import shorten

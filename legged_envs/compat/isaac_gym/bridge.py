@@ -26,14 +26,6 @@ _NEEDED = (
 )
 
 
-def as_vector_env(
-    task: Any, costs: Costs | None = None, cost_limits: Mapping[str, float] | None = None
-) -> VectorEnv[Tensor, Tensor, Tensor]:
-    """A task of legged_gym's kind as a ``gymnasium.vector.VectorEnv``; see :class:`LegacyVectorEnv`, which has
-    shapes and errors."""
-    return LegacyVectorEnv(task, costs, cost_limits or {})
-
-
 class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
     """A vector environment of tensors, in mode SAME_STEP, from a ``task`` whose ``step`` returns (observation,
     privileged observation, reward, done, extras) or (observation, reward, done, extras), where an observation may be a

@@ -1,42 +1,43 @@
-"""The object that ``gymapi.acquire_gym`` returns: Isaac Gym's functions, in its words."""
+"""The object that `gymapi.acquire_gym` returns: Isaac Gym's functions, under their names."""
 
 import copy
-import time
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial, partialmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
-from legged_envs.compat.isaac_gym import gymapi, refuse
 from legged_envs.compat.isaac_gym.assets import Array, Asset
-from legged_envs.compat.isaac_gym.gymapi import SimParams, Transform, Vec3
-from legged_envs.compat.isaac_gym.gymtorch import Descriptor
-from legged_envs.compat.isaac_gym.scene import Ground, height_field, plane, triangle_mesh
+from legged_envs.compat.isaac_gym.gym_pictures import PictureFunctions
+from legged_envs.compat.isaac_gym.gym_tensors import TensorFunctions
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
+from legged_envs.compat.isaac_gym.records import (
+    DRIVE_MODES,
+    SIM_PHYSX,
+    AssetOptions,
+    HeightFieldParams,
+    PlaneParams,
+    RigidBodyProperties,
+    RigidShapeProperties,
+    SimParams,
+    Transform,
+    TriangleMeshParams,
+    Vec3,
+)
+from legged_envs.compat.isaac_gym.scene import height_field, plane, triangle_mesh
 from legged_envs.compat.isaac_gym.sim import Actor, Env, Sim
-from legged_envs.compat.isaac_gym.state import TENSORS
-from legged_envs.compat.isaac_gym.viewer import Camera, Viewer
 
-WITHOUT_EFFECT = {"clear_lines", "fetch_results", "poll_viewer_events", "render_all_camera_sensors"}
-WITHOUT_EFFECT |= {"set_rigid_body_color", "step_graphics", "subscribe_viewer_keyboard_event"}
-"""Functions that have nothing to do: a step has ended when it returns, pictures are drawn when they are asked for."""
-TENSOR_FUNCTIONS = {
-    f"{verb}_{name}_tensor": (verb, name) for verb in ("acquire", "refresh") for name in TENSORS
-}
-for _name in ("actor_root_state", "dof_state"):
-    TENSOR_FUNCTIONS |= {
-        f"set_{_name}_tensor{ending}": ("set", _name) for ending in ("", "_indexed")
-    }
-Shapes = Sequence[gymapi.RigidShapeProperties]
+NOT_NEGATIVE_FIELDS = ("velocity", "stiffness", "damping", "effort", "armature", "friction")
+"""Properties of a joint that must be finite and at least 0."""
 
 
-class Gym:
-    """Functions of Isaac Gym. RuntimeError for calls out of order, ValueError for what does not fit."""
+class Gym(TensorFunctions, PictureFunctions):
+    """Functions of Isaac Gym.
 
-    # --- Simulations --------------------------------------------------------------------------------------------------
+    A call out of order raises a RuntimeError, and values that do not fit raise a ValueError.
+    """
 
     def create_sim(
         self,
@@ -45,63 +46,131 @@ class Gym:
         type: int = 0,
         params: SimParams | None = None,
     ) -> Sim:
-        """Tensors are on GPU ``compute_device`` with ``use_gpu_pipeline`` if there is one; physics is on the CPU."""
-        params = params or SimParams()
-        if type != gymapi.SIM_PHYSX:
+        """Return a new simulation. Its physics runs on the CPU.
+
+        Args:
+            compute_device: GPU of the tensors, if ``params.use_gpu_pipeline`` is set and there is
+                a GPU.
+            graphics_device: No effect.
+            type: SIM_PHYSX. The engine is MuJoCo.
+            params: Parameters. None: the defaults.
+        """
+        if params is None:
+            params = SimParams()
+        if type != SIM_PHYSX:
             raise ValueError(
-                f"create_sim: there is MuJoCo in place of PhysX and no FleX, use SIM_PHYSX, got {type!r}"
+                "create_sim: there is MuJoCo in place of PhysX and no FleX, "
+                f"use SIM_PHYSX, got {type!r}"
             )
         params.check("create_sim")
-        on_gpu = params.use_gpu_pipeline and torch.cuda.is_available()
-        if on_gpu and not 0 <= compute_device < torch.cuda.device_count():
-            raise ValueError(
-                f"create_sim: there are {torch.cuda.device_count()} GPUs, got {compute_device=}"
-            )
-        return Sim(params, torch.device("cuda", compute_device) if on_gpu else torch.device("cpu"))
+        if not (params.use_gpu_pipeline and torch.cuda.is_available()):
+            return Sim(params, torch.device("cpu"))
+        num_gpus = torch.cuda.device_count()
+        if not 0 <= compute_device < num_gpus:
+            raise ValueError(f"create_sim: there are {num_gpus} GPUs, got {compute_device=}")
+        return Sim(params, torch.device("cuda", compute_device))
 
-    prepare_sim = staticmethod(lambda sim: sim.prepare())
-    simulate = staticmethod(lambda sim: sim.running("simulate").simulate())
-    destroy_sim = staticmethod(lambda sim: sim.destroy())
-    get_frame_count = staticmethod(lambda sim: sim.state.frame_count if sim.state else 0)
-    get_sim_params = staticmethod(lambda sim: copy.deepcopy(sim.params))
-    set_sim_params = staticmethod(lambda sim, params: sim.set_params(params))
+    def prepare_sim(self, sim: Sim) -> Any:
+        """End the setup of a simulation."""
+        return sim.prepare()
 
-    def _lay(self, make: Callable[..., Ground], sim: Sim, *given: Any) -> None:
-        sim.need_setup(f"adding a {make.__name__.replace('_', ' ')}")
-        if sim.ground is not None:
-            raise RuntimeError(
-                f"the simulation has a ground, and there can be one alone: no {make.__name__} is added"
-            )
-        sim.ground = make(*given)
+    def simulate(self, sim: Sim) -> Any:
+        """Run one step of ``params.dt``."""
+        return sim.running("simulate").simulate()
 
-    add_ground, add_heightfield = partialmethod(_lay, plane), partialmethod(_lay, height_field)
-    add_triangle_mesh = partialmethod(_lay, triangle_mesh)
+    def destroy_sim(self, sim: Sim) -> Any:
+        """Release a simulation."""
+        return sim.destroy()
 
-    # --- Assets -------------------------------------------------------------------------------------------------------
+    def get_frame_count(self, sim: Sim) -> int:
+        """Return the number of steps so far."""
+        return sim.state.frame_count if sim.state else 0
+
+    def get_sim_params(self, sim: Sim) -> SimParams:
+        """Return a copy of the parameters of a simulation."""
+        return copy.deepcopy(sim.params)
+
+    def set_sim_params(self, sim: Sim, params: SimParams) -> Any:
+        """Change the parameters of a simulation."""
+        return sim.set_params(params)
+
+    def add_ground(self, sim: Sim, params: PlaneParams) -> None:
+        """Add a plane as ground."""
+        _check_new_ground(sim, "plane")
+        sim.ground = plane(params)
+
+    def add_heightfield(self, sim: Sim, samples: Any, params: HeightFieldParams) -> None:
+        """Add a height field as ground.
+
+        Args:
+            sim: The simulation.
+            samples: Heights in units of ``params.vertical_scale``.
+            params: Parameters.
+        """
+        _check_new_ground(sim, "height_field")
+        sim.ground = height_field(samples, params)
+
+    def add_triangle_mesh(
+        self, sim: Sim, vertices: Any, triangles: Any, params: TriangleMeshParams
+    ) -> None:
+        """Add a triangle mesh as ground.
+
+        Args:
+            sim: The simulation.
+            vertices: Coordinates of the vertices, m, x, y and z of each.
+            triangles: Indices of vertices, three of each triangle.
+            params: Parameters.
+        """
+        _check_new_ground(sim, "triangle_mesh")
+        sim.ground = triangle_mesh(vertices, triangles, params)
 
     def load_asset(
-        self, sim: Sim, rootpath: str, filename: str, options: gymapi.AssetOptions | None = None
+        self, sim: Sim, rootpath: str, filename: str, options: AssetOptions | None = None
     ) -> Asset:
-        return Asset(Path(rootpath) / filename, copy.deepcopy(options or gymapi.AssetOptions()))
+        """Read a URDF or MJCF file."""
+        if options is None:
+            options = AssetOptions()
+        return Asset(Path(rootpath) / filename, copy.deepcopy(options))
 
-    get_asset_dof_count = staticmethod(lambda asset: len(asset.dof_names))
-    get_asset_dof_names = staticmethod(lambda asset: list(asset.dof_names))
-    get_asset_dof_properties = staticmethod(lambda asset: asset.dof_properties.copy())
-    get_asset_rigid_body_count = staticmethod(lambda asset: len(asset.body_names))
-    get_asset_rigid_body_names = staticmethod(lambda asset: list(asset.body_names))
-    get_asset_rigid_shape_properties = staticmethod(lambda asset: _shapes(asset.friction))
+    def get_asset_dof_count(self, asset: Asset) -> int:
+        """Return the number of joints."""
+        return len(asset.dof_names)
 
-    def set_asset_rigid_shape_properties(self, asset: Asset, props: Shapes) -> None:
-        """Those of the actors that are created from here on."""
-        asset.friction = _friction(props, len(asset.friction))
+    def get_asset_dof_names(self, asset: Asset) -> list[str]:
+        """Return the names of the joints."""
+        return list(asset.dof_names)
 
-    # --- Environments and actors --------------------------------------------------------------------------------------
+    def get_asset_dof_properties(self, asset: Asset) -> Array:
+        """Return a copy of the properties of the joints, with the fields ``DOF_DTYPE``."""
+        return asset.dof_properties.copy()
+
+    def get_asset_rigid_body_count(self, asset: Asset) -> int:
+        """Return the number of bodies."""
+        return len(asset.body_names)
+
+    def get_asset_rigid_body_names(self, asset: Asset) -> list[str]:
+        """Return the names of the bodies."""
+        return list(asset.body_names)
+
+    def get_asset_rigid_shape_properties(self, asset: Asset) -> list[RigidShapeProperties]:
+        """Return the properties of the shapes."""
+        return _make_shape_properties(asset.friction)
+
+    def set_asset_rigid_shape_properties(
+        self, asset: Asset, props: Sequence[RigidShapeProperties]
+    ) -> None:
+        """Set the properties of the shapes of actors that are created from here on."""
+        asset.friction = _read_friction(props, len(asset.friction))
 
     def create_env(self, sim: Sim, lower: Vec3, upper: Vec3, num_per_row: int) -> Env:
-        """A world of its own: coordinates are its own too, ``lower`` and ``upper`` have no effect."""
+        """Return a new environment: a separate world with its own coordinates.
+
+        ``lower``, ``upper`` and ``num_per_row`` have no effect.
+        """
         sim.need_setup("create_env")
-        sim.envs.append(Env(sim, len(sim.envs)))
-        return sim.envs[-1]
+        env = Env(sim, len(sim.envs))
+        sim.envs.append(env)
+        return env
 
     def create_actor(
         self,
@@ -113,189 +182,186 @@ class Gym:
         filter: int = -1,
         *segment: int,
     ) -> int:
-        """Filter 0 lets the parts of the robot touch each other, above 0 they do not; −1 is 0."""
+        """Add a robot to an environment.
+
+        Args:
+            env: The environment.
+            asset: The robot, from ``load_asset``.
+            pose: A ``gymapi.Transform``.
+            name: Name of the actor.
+            group: Collision group.
+            filter: With 0 or −1 the parts of the robot collide, above 0 they do not.
+            segment: No effect.
+
+        Returns:
+            Index of the actor in its environment.
+        """
         env.sim.need_setup("create_actor")
         if not isinstance(asset, Asset) or not isinstance(pose, Transform):
-            got = f"{type(asset).__name__} and {type(pose).__name__}"
             raise TypeError(
-                f"create_actor takes what load_asset returns and a gymapi.Transform, got {got}"
+                "create_actor takes what load_asset returns and a gymapi.Transform, "
+                f"got {type(asset).__name__} and {type(pose).__name__}"
             )
-        env.actors.append(Actor(asset, pose, name or f"actor_{len(env.actors)}", group, filter))
-        return len(env.actors) - 1
+        index = len(env.actors)
+        env.actors.append(Actor(asset, pose, name or f"actor_{index}", group, filter))
+        return index
+
+    def get_actor_count(self, env: Env) -> int:
+        """Return the number of actors of an environment."""
+        return len(env.actors)
+
+    def get_actor_handle(self, env: Env, index: int) -> int:
+        """Return the handle of an actor, which is its index."""
+        return index if env.actor(index) else -1
+
+    def find_actor_handle(self, env: Env, name: str) -> int:
+        """Return the handle of the actor with a name, or −1."""
+        for handle, actor in enumerate(env.actors):
+            if actor.name == name:
+                return handle
+        return -1
 
     def find_actor_rigid_body_handle(self, env: Env, handle: int, name: str) -> int:
-        """Number of a body in its environment, −1 if there is none."""
+        """Return the index of a body in its environment, or −1 if there is no such body."""
         names = env.actor(handle).asset.body_names
-        before = sum(len(actor.asset.body_names) for actor in env.actors[:handle])
-        return before + names.index(name) if name in names else -1
+        if name not in names:
+            return -1
+        num_before = 0
+        for actor in env.actors[:handle]:
+            num_before += len(actor.asset.body_names)
+        return num_before + names.index(name)
 
-    get_actor_count = staticmethod(lambda env: len(env.actors))
-    get_actor_handle = staticmethod(lambda env, index: index if env.actor(index) else -1)
-    find_actor_handle = staticmethod(
-        lambda env, name: next((i for i, a in enumerate(env.actors) if a.name == name), -1)
-    )
-    get_actor_name = staticmethod(lambda env, handle: env.actor(handle).name)
-    get_actor_rigid_body_count = staticmethod(lambda env, handle: len(env.actor(handle).mass))
-    get_actor_rigid_shape_count = staticmethod(lambda env, handle: len(env.actor(handle).friction))
-    get_actor_rigid_shape_properties = staticmethod(
-        lambda env, handle: _shapes(env.actor(handle).friction)
-    )
-    get_actor_dof_properties = staticmethod(lambda env, handle: env.actor(handle).dofs.copy())
-    enable_actor_dof_force_sensors = staticmethod(lambda env, handle: bool(env.actor(handle)))
+    def get_actor_name(self, env: Env, handle: int) -> str:
+        """Return the name of an actor."""
+        return env.actor(handle).name
 
-    def get_actor_rigid_body_properties(
-        self, env: Env, handle: int
-    ) -> list[gymapi.RigidBodyProperties]:
-        bodies = zip(env.actor(handle).mass, env.actor(handle).com, strict=True)
-        return [gymapi.RigidBodyProperties(mass, Vec3(*com)) for mass, com in bodies]
+    def get_actor_rigid_body_count(self, env: Env, handle: int) -> int:
+        """Return the number of bodies of an actor."""
+        return len(env.actor(handle).mass)
+
+    def get_actor_rigid_shape_count(self, env: Env, handle: int) -> int:
+        """Return the number of shapes of an actor."""
+        return len(env.actor(handle).friction)
+
+    def get_actor_rigid_shape_properties(self, env: Env, handle: int) -> list[RigidShapeProperties]:
+        """Return the properties of the shapes of an actor."""
+        return _make_shape_properties(env.actor(handle).friction)
+
+    def get_actor_dof_properties(self, env: Env, handle: int) -> Array:
+        """Return a copy of the properties of the joints of an actor."""
+        return env.actor(handle).dofs.copy()
+
+    def enable_actor_dof_force_sensors(self, env: Env, handle: int) -> bool:
+        """Return True: the forces of joints are always measured."""
+        return bool(env.actor(handle))
+
+    def get_actor_rigid_body_properties(self, env: Env, handle: int) -> list[RigidBodyProperties]:
+        """Return the properties of the bodies of an actor."""
+        actor = env.actor(handle)
+        properties = []
+        for mass, com in zip(actor.mass, actor.com, strict=True):
+            properties.append(RigidBodyProperties(mass, Vec3(*com)))
+        return properties
 
     def set_actor_dof_properties(self, env: Env, handle: int, props: Array) -> bool:
-        own, given = env.actor(handle).dofs, np.array(props)
-        if given.dtype != own.dtype or given.shape != own.shape:
-            wrong = f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}"
-            raise ValueError(
-                f"{wrong}, expected what get_asset_dof_properties gives, of shape {own.shape}"
-            )
-        for name in ("velocity", "stiffness", "damping", "effort", "armature", "friction"):
-            if not ((given[name] >= 0) & np.isfinite(given[name])).all():
-                wrong = f"{name} must be finite and not negative, got {given[name].tolist()}"
-                raise ValueError(f"set_actor_dof_properties: {wrong}")
-        if not (~given["hasLimits"] | (given["lower"] <= given["upper"])).all():
-            wrong = f"lower must not be above upper, got {given['lower'].tolist()} and {given['upper'].tolist()}"
-            raise ValueError(f"set_actor_dof_properties: {wrong}")
-        if not np.isin(given["driveMode"], gymapi.DRIVE_MODES).all():
-            modes = f"DOF_MODE_NONE, _POS or _EFFORT {gymapi.DRIVE_MODES}"
-            wrong = f"driveMode must be {modes}, got {given['driveMode'].tolist()}"
-            raise ValueError(f"set_actor_dof_properties: {wrong}")
+        """Set the properties of the joints of an actor."""
+        given = np.array(props)
+        _check_dof_properties(given, env.actor(handle).dofs)
         return env.sim.set_actor(env, handle, dofs=given)
 
     def set_actor_rigid_body_properties(
         self,
         env: Env,
         handle: int,
-        props: Sequence[gymapi.RigidBodyProperties],
+        props: Sequence[RigidBodyProperties],
         recomputeInertia: bool = False,
     ) -> bool:
-        """Masses and centres of mass; inertias grow with the masses, whether ``recomputeInertia`` or not."""
-        mass, bodies = np.array([prop.mass for prop in props]), len(env.actor(handle).mass)
-        if len(mass) != bodies or not (mass > 0).all():
-            wrong = f"expected {bodies} bodies with masses above 0, got {mass.tolist()}"
-            raise ValueError(f"set_actor_rigid_body_properties: {wrong}")
-        return env.sim.set_actor(
-            env, handle, mass=mass, com=np.array([prop.com.values for prop in props])
-        )
+        """Set masses and centers of mass.
 
-    def set_actor_rigid_shape_properties(self, env: Env, handle: int, props: Shapes) -> bool:
-        return env.sim.set_actor(
-            env, handle, friction=_friction(props, len(env.actor(handle).friction))
-        )
+        Inertias grow with the masses, whether ``recomputeInertia`` is set or not.
+        """
+        mass = np.array([prop.mass for prop in props])
+        num_bodies = len(env.actor(handle).mass)
+        if len(mass) != num_bodies or not (mass > 0).all():
+            raise ValueError(
+                f"set_actor_rigid_body_properties: expected {num_bodies} bodies "
+                f"with masses above 0, got {mass.tolist()}"
+            )
+        com = np.array([prop.com.values for prop in props])
+        return env.sim.set_actor(env, handle, mass=mass, com=com)
 
-    def _refuse(self, *args: Any) -> None:
-        raise NotImplementedError(
-            "actors have no tendons and cannot be scaled: all environments have one model"
-        )
-
-    get_actor_tendon_properties = set_actor_tendon_properties = set_actor_scale = _refuse
-
-    # --- Forces -------------------------------------------------------------------------------------------------------
-
-    def _drive(self, function: str, mode: int, sim: Sim, values: Descriptor) -> bool:
-        """Forces for the next ``simulate``, on DOFs in mode EFFORT; targets until the next, on those in mode POS."""
-        state = sim.running(function)
-        state.drive(state.checked(function, values, "dofs", 1), mode)
-        return True
-
-    set_dof_actuation_force_tensor = partialmethod(
-        _drive, "set_dof_actuation_force_tensor", gymapi.DOF_MODE_EFFORT
-    )
-    set_dof_position_target_tensor = partialmethod(
-        _drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS
-    )
-
-    def apply_rigid_body_force_tensors(
-        self, sim: Sim, forceTensor: Any = None, torqueTensor: Any = None, space: int = 0
+    def set_actor_rigid_shape_properties(
+        self, env: Env, handle: int, props: Sequence[RigidShapeProperties]
     ) -> bool:
-        """At the centres of mass, for the next ``simulate``."""
-        sim.running("apply_rigid_body_force_tensors").apply_body_forces(
-            forceTensor, torqueTensor, space
+        """Set the properties of the shapes of an actor."""
+        num_shapes = len(env.actor(handle).friction)
+        return env.sim.set_actor(env, handle, friction=_read_friction(props, num_shapes))
+
+    def get_actor_tendon_properties(self, *args: Any) -> NoReturn:
+        """Raise a NotImplementedError."""
+        raise NotImplementedError("get_actor_tendon_properties: actors have no tendons")
+
+    def set_actor_tendon_properties(self, *args: Any) -> NoReturn:
+        """Raise a NotImplementedError."""
+        raise NotImplementedError("set_actor_tendon_properties: actors have no tendons")
+
+    def set_actor_scale(self, *args: Any) -> NoReturn:
+        """Raise a NotImplementedError."""
+        raise NotImplementedError(
+            "set_actor_scale: actors cannot be scaled, because all environments have one model"
         )
-        return True
 
-    # --- Pictures -----------------------------------------------------------------------------------------------------
-
-    create_camera_sensor = staticmethod(
-        lambda env, properties: Camera(env.sim, properties, env.index)
-    )
-    set_camera_location = staticmethod(
-        lambda camera, env, position, target: camera.look_at(position, target)
-    )
-
-    def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> Array:
-        """IMAGE_COLOR: red, green, blue and 255 of each pixel. Shape: (height, 4 · width), uint8."""
-        if type != gymapi.IMAGE_COLOR:
-            raise NotImplementedError(f"get_camera_image draws IMAGE_COLOR alone, got {type!r}")
-        picture = camera.picture()
-        return np.dstack((picture, np.full_like(picture[..., :1], 255))).reshape(len(picture), -1)
-
-    create_viewer = Viewer
-    draw_viewer = staticmethod(lambda viewer, sim, render_collision=False: viewer.draw())
-    destroy_viewer = staticmethod(lambda viewer: viewer.close())
-    query_viewer_has_closed = staticmethod(lambda viewer: not viewer.open)
-    query_viewer_action_events = staticmethod(
-        lambda viewer: list[Any]()
-    )  # the window keeps its keys
-    write_viewer_image_to_file = staticmethod(lambda viewer, filename: viewer.write(filename))
-
-    viewer_camera_look_at = staticmethod(
-        lambda viewer, env, position, target: viewer.look_at(position, target)
-    )
-
-    def sync_frame_time(self, sim: Sim) -> None:
-        """Wait until as much time has passed as was simulated since the last call."""
-        (then, frame), count = sim.shown, self.get_frame_count(sim)
-        time.sleep(min(max(then + (count - frame) * sim.params.dt - time.monotonic(), 0.0), 1.0))
-        sim.shown = time.monotonic(), count
-
-    def __getattr__(self, name: str) -> Any:
-        if name in WITHOUT_EFFECT:
-            return lambda *args: True
-        if name in TENSOR_FUNCTIONS:
-            return partial(_tensor_function, name, *TENSOR_FUNCTIONS[name])
-        return refuse("gym")(name)
+    def __getattr__(self, name: str) -> NoReturn:
+        raise make_missing_name_error(f"gym.{name}")
 
 
-def _tensor_function(
-    function: str,
-    verb: str,
-    name: str,
-    sim: Sim,
-    values: Any = None,
-    actors: Any = None,
-    count: int = 0,
-) -> Descriptor | bool:
-    """``acquire_…_tensor``, ``refresh_…_tensor``, ``set_…_tensor`` and ``set_…_tensor_indexed``."""
-    state = sim.running(function)
-    if verb == "acquire":
-        return state.acquire(name)
-    if verb == "refresh":
-        state.refresh(name)
-        return True
-    kind = "actors" if name == "actor_root_state" else "dofs"
-    rows = state.checked_actors(function, actors, count) if function.endswith("_indexed") else None
-    state.write(name, state.checked(function, values, kind, TENSORS[name]), rows)
-    return True
+def _check_new_ground(sim: Sim, kind: str) -> None:
+    """Raise a RuntimeError if no ground can be added any more."""
+    sim.need_setup(f"adding a {kind.replace('_', ' ')}")
+    if sim.ground is not None:
+        raise RuntimeError(
+            f"the simulation has a ground, and there can be one alone: no {kind} is added"
+        )
 
 
-def _shapes(friction: Array) -> list[gymapi.RigidShapeProperties]:
-    return [gymapi.RigidShapeProperties(value) for value in friction]
+def _check_dof_properties(given: Array, present: Array) -> None:
+    if given.dtype != present.dtype or given.shape != present.shape:
+        raise ValueError(
+            f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}, "
+            f"expected what get_asset_dof_properties gives, of shape {present.shape}"
+        )
+    for name in NOT_NEGATIVE_FIELDS:
+        values = given[name]
+        if not ((values >= 0) & np.isfinite(values)).all():
+            raise ValueError(
+                f"set_actor_dof_properties: {name} must be finite and not negative, "
+                f"got {values.tolist()}"
+            )
+    is_unlimited = ~given["hasLimits"]
+    if not (is_unlimited | (given["lower"] <= given["upper"])).all():
+        raise ValueError(
+            "set_actor_dof_properties: lower must not be above upper, "
+            f"got {given['lower'].tolist()} and {given['upper'].tolist()}"
+        )
+    if not np.isin(given["driveMode"], DRIVE_MODES).all():
+        raise ValueError(
+            "set_actor_dof_properties: driveMode must be DOF_MODE_NONE, _POS or _EFFORT "
+            f"{DRIVE_MODES}, got {given['driveMode'].tolist()}"
+        )
 
 
-def _friction(props: Shapes, shapes: int) -> Array:
-    """Friction of each shape; a warning where a restitution is asked for."""
+def _make_shape_properties(friction: Array) -> list[RigidShapeProperties]:
+    return [RigidShapeProperties(value) for value in friction]
+
+
+def _read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> Array:
+    """Return the friction of each shape, and warn if a restitution is asked for."""
     friction = np.array([prop.friction for prop in props])
-    if len(friction) != shapes or not (friction >= 0).all():
-        wrong = f"expected {shapes} shapes with frictions of at least 0, got {friction.tolist()}"
-        raise ValueError(f"rigid shape properties: {wrong}")
+    if len(friction) != num_shapes or not (friction >= 0).all():
+        raise ValueError(
+            f"rigid shape properties: expected {num_shapes} shapes with frictions of at least 0, "
+            f"got {friction.tolist()}"
+        )
     if any(prop.filter for prop in props):
         raise ValueError(
             "rigid shape properties: a filter of one shape cannot be kept, give one to create_actor"

@@ -1,10 +1,11 @@
-"""``isaacgym.gymtorch``: tensors of PyTorch from and to what the functions of :class:`Gym` give and take."""
+"""`isaacgym.gymtorch`: tensors of PyTorch as the functions of :class:`Gym` give and take them."""
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import torch
 
-from legged_envs.compat.isaac_gym import refuse
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -12,21 +13,31 @@ class Descriptor:
     """A tensor on its way to or from the simulation."""
 
     tensor: torch.Tensor
+    """The tensor."""
 
 
 def wrap_tensor(descriptor: Descriptor) -> torch.Tensor:
-    """The tensor of a descriptor: it shares the memory that ``refresh_…`` fills."""
+    """Return the tensor of a descriptor. It shares the memory that ``refresh_…`` fills."""
     return descriptor.tensor
 
 
 def unwrap_tensor(tensor: torch.Tensor) -> Descriptor:
-    """A descriptor of a contiguous tensor; ValueError for any other, TypeError for what is no tensor."""
+    """Return a descriptor of a contiguous tensor.
+
+    Raises:
+        TypeError: If it is no tensor.
+        ValueError: If it is not contiguous.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"gymtorch.unwrap_tensor takes a torch.Tensor, got {type(tensor).__name__}")
     if not tensor.is_contiguous():
-        wrong = f"gymtorch.unwrap_tensor takes a contiguous tensor, got strides {tensor.stride()}"
-        raise ValueError(f"{wrong} of shape {tuple(tensor.shape)}: call .contiguous() on it")
+        raise ValueError(
+            "gymtorch.unwrap_tensor takes a contiguous tensor, "
+            f"got strides {tensor.stride()} of shape {tuple(tensor.shape)}: "
+            "call .contiguous() on it"
+        )
     return Descriptor(tensor)
 
 
-__getattr__ = refuse("gymtorch")
+def __getattr__(name: str) -> NoReturn:
+    raise make_missing_name_error(f"gymtorch.{name}")

@@ -4,11 +4,11 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from legged_envs.checks import check_spelling
-from legged_envs.compat.isaac_gym import refuse
-from legged_envs.compat.isaac_gym.gymapi import SIM_FLEX, SIM_PHYSX, SimParams, Vec3
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
+from legged_envs.compat.isaac_gym.records import SIM_FLEX, SIM_PHYSX, SimParams, Vec3
 from legged_envs.compat.isaac_gym.torch_utils import present_device
 
 
@@ -91,4 +91,5 @@ def draw_lines(*args: Any, **kwargs: Any) -> None:
 WireframeBoxGeometry = WireframeSphereGeometry = draw_lines
 
 
-__getattr__ = refuse("gymutil")
+def __getattr__(name: str) -> NoReturn:
+    raise make_missing_name_error(f"gymutil.{name}")

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.compat.isaac_gym.assets import Array, Asset
-from legged_envs.compat.isaac_gym.gymapi import (
+from legged_envs.compat.isaac_gym.records import (
     HeightFieldParams,
     PlaneParams,
     SimParams,

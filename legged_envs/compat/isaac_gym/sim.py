@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from legged_envs.compat.isaac_gym.assets import Array, Asset
-from legged_envs.compat.isaac_gym.gymapi import (
+from legged_envs.compat.isaac_gym.records import (
     DOF_MODE_EFFORT,
     DOF_MODE_POS,
     LARGEST,

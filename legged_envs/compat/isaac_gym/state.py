@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_gym.assets import Array
-from legged_envs.compat.isaac_gym.gymapi import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
+from legged_envs.compat.isaac_gym.records import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.compat.isaac_gym.scene import Part
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_rotate_inverse
 

@@ -4,11 +4,11 @@ Each function writes to ``height_field_raw`` of a :class:`SubTerrain` and return
 NumPy's global generator. Platforms are squares in the middle."""
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from legged_envs.compat.isaac_gym import refuse
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
 
 Array = np.ndarray[Any, Any]
 
@@ -189,4 +189,5 @@ def convert_heightfield_to_trimesh(
     return vertices.reshape(-1, 3), triangles
 
 
-__getattr__ = refuse("terrain_utils")
+def __getattr__(name: str) -> NoReturn:
+    raise make_missing_name_error(f"terrain_utils.{name}")

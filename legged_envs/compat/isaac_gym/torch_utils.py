@@ -1,12 +1,12 @@
 """``isaacgym.torch_utils``: quaternions (x, y, z, w) and tensors, in functions that ``torch.jit.script`` takes."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.compat.isaac_gym import refuse
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
 
 
 def present_device(device: str) -> str:
@@ -74,4 +74,5 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
     return normalize(torch.cat((normalize(axis) * half.sin(), half.cos()), dim=-1))
 
 
-__getattr__ = refuse("torch_utils")
+def __getattr__(name: str) -> NoReturn:
+    raise make_missing_name_error(f"torch_utils.{name}")

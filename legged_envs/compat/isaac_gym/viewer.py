@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.compat.isaac_gym.assets import Array
-from legged_envs.compat.isaac_gym.gymapi import CameraProperties, Vec3
+from legged_envs.compat.isaac_gym.records import CameraProperties, Vec3
 from legged_envs.compat.isaac_gym.sim import Sim
 from legged_envs.sim.cfg import ViewerCfg
 from legged_envs.sim.render.renderer import SceneRenderer
