@@ -261,7 +261,7 @@ def bench(
         raise ValueError(f"rounds must be positive, got {rounds}")
     console = console or Console(quiet=True)
     sizes = list(RATIO_LIMITS)
-    scaling_sizes = SCALING_SIZES
+    scaling_sizes: tuple[int, ...] = SCALING_SIZES
     single_steps = 1000
     if quick:
         rounds = min(rounds, 3)

@@ -36,7 +36,9 @@ class RolloutBatches:
         """Yield each transition exactly once per epoch."""
         num_transitions = self._continues.numel()
         for _ in range(num_epochs):
+            # Drawn only when the epoch begins.
             order = torch.randperm(num_transitions, device=self._continues.device)
+            # tensor_split, unlike chunk, gives exactly as many batches as asked for.
             for indices in order.tensor_split(num_mini_batches):
                 yield self._batch(indices, None)
 
@@ -69,6 +71,7 @@ class RolloutBatches:
         self, amp: AmpExtractors, indices: torch.Tensor
     ) -> dict[str, torch.Tensor]:
         """Return the AMP states one step before ``indices``, by their names in a batch."""
+        # Where there is no step before, the present one stands in, and the mask is False.
         has_one = self._continues.flatten()[indices]
         num_envs = self._continues.shape[1]
         previous = torch.where(has_one, indices - num_envs, indices)

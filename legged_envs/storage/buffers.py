@@ -145,6 +145,7 @@ class RolloutBuffers(TableRepr):
         """True if the actions of a DAgger network are kept."""
         self.num_costs = whole_number("num_costs", num_costs, 0)
         """Number of cost terms, each with a critic."""
+        # A student imitates its teacher, and has no critics.
         if self.num_costs and training_type != "rl":
             raise ValueError(
                 f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}"
@@ -275,6 +276,7 @@ class RolloutBuffers(TableRepr):
                 raise ValueError(
                     f"{name}: expected {expected}, the state's is {got}: it is of another storage"
                 )
+        # All checks come before the first write.
         step = whole_number("state['step']", state["step"], 0)
         check_number("state['step']", step, 0, self.num_transitions_per_env)
         self._hidden.check_state(state["hidden_states"])

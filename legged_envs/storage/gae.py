@@ -69,7 +69,7 @@ class Returns:
             )
         last_values = fitting(f"last_{self.prefix}values", last_values, self.values[0])
         following = torch.cat((self.values[1:], last_values.unsqueeze(0)))
-        following.masked_fill_(dones, 0.0)
+        following.masked_fill_(dones, 0.0)  # a terminal state is worth nothing
         if time_outs is None:
             return following
         final_values = fitting(final_name, final_values, self.values)
@@ -85,6 +85,7 @@ class Returns:
             dones: True where an episode ended. Shape: (num_steps, num_envs, 1), bool.
         """
         advantages = self.advantages
+        # First the one-step differences δ_t = r_t + γ·V'_t − V_t, of all steps at once.
         torch.add(self.rewards, next_values, alpha=self.gamma, out=advantages)
         advantages.sub_(self.values)
         decay = dones.logical_not().to(advantages.dtype)

@@ -89,6 +89,7 @@ class HiddenStateBuffers:
                     f"{NETWORKS[i]}: expected {network.kind} as in the first transition, got {kind}"
                 )
             name = f"{NETWORKS[i]}, which must be like that of the first transition"
+            # Buffers have the environment first, so that a transition is one row.
             for buffer, part in zip(network.buffers, parts[i], strict=True):
                 row = buffer[step].transpose(0, 1)
                 copies.append((row, fitting(name, part, row).detach()))
@@ -139,6 +140,7 @@ class HiddenStateBuffers:
         for i, network in enumerate(self._networks):
             parts = []
             for buffer in network.buffers:
+                # cuDNN needs contiguous states.
                 parts.append(take(buffer, indices).transpose(0, 1).contiguous())
             if network.is_tuple:
                 states[i] = tuple(parts)

@@ -11,6 +11,7 @@ from legged_envs.storage.batches import RolloutBatches
 from legged_envs.storage.buffers import RolloutBuffers
 from legged_envs.storage.fields import TRANSITION_BUFFERS, Shape, fitting, is_like
 from legged_envs.storage.gae import Returns, checked_time_outs
+from legged_envs.storage.rows import masked_row
 from legged_envs.storage.transition import MiniBatch
 from legged_envs.storage.transition import Transition as _Transition
 
@@ -124,10 +125,13 @@ class RolloutStorageMM(RolloutBuffers):
         for name, buffer_name in self._kept_fields:
             tensor = getattr(transition, name)
             row = self._rows_of(buffer_name)[step]
+            # Most tensors fit as they are; the full check, which explains, takes several times as
+            # long.
             if not is_like(tensor, row):
                 tensor = fitting(f"transition.{name}", tensor, row).detach()
             rows.append(row)
             tensors.append(tensor)
+        # Everything is checked before anything is copied: an error leaves the storage as it was.
         for row, tensor in self._hidden.copies(step, transition.hidden_states):
             rows.append(row)
             tensors.append(tensor)
@@ -218,6 +222,7 @@ class RolloutStorageMM(RolloutBuffers):
             time_outs = checked_time_outs(time_outs, dones)
         rewards = self._reward_returns(gamma, lam, normalize_advantage)
         next_values = rewards.next_values(last_values, final_values, dones, time_outs)
+        # Both are checked before either is written.
         jobs = [(rewards, next_values)]
         if self.num_costs:
             costs = self._cost_returns(cost_gamma, cost_lam, normalize_cost_advantage)
@@ -229,7 +234,7 @@ class RolloutStorageMM(RolloutBuffers):
         self._stale_returns = self._returns_version()
         for returns, next_values in jobs:
             returns.finish(next_values, time_outs)
-        self._stale_returns = (None, 0)
+        self._stale_returns = (None, 0)  # no version of the returns is like this
 
     def _reward_returns(self, gamma: float, lam: float, normalise: bool) -> Returns:
         return Returns(
@@ -372,8 +377,8 @@ class RolloutStorageMM(RolloutBuffers):
         return (
             self.observations[step],
             teacher_observations[step],
-            _masked_row(self.reference_observations, self.reference_observations_mask, step),
-            _masked_row(
+            masked_row(self.reference_observations, self.reference_observations_mask, step),
+            masked_row(
                 self.privileged_reference_observations,
                 self.privileged_reference_observations_mask,
                 step,
@@ -422,12 +427,3 @@ class RolloutStorageMM(RolloutBuffers):
         """
         super().load_state_dict(state)
         self._stale_returns = (None, 0) if state["has_returns"] else self._returns_version()
-
-
-def _masked_row(
-    buffer: torch.Tensor | None, mask: torch.Tensor | None, step: int
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return (observations, mask) of a step, None if they are not kept."""
-    if buffer is None or mask is None:
-        return None
-    return buffer[step], mask[step]

@@ -58,3 +58,12 @@ def trajectory_indices(
     padded_steps = first_steps + torch.minimum(steps, lengths - 1)
     indices = padded_steps * num_envs + envs[rows]
     return indices, steps < lengths
+
+
+def masked_row(
+    buffer: torch.Tensor | None, mask: torch.Tensor | None, step: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return (observations, mask) of a step, None if they are not kept."""
+    if buffer is None or mask is None:
+        return None
+    return buffer[step], mask[step]

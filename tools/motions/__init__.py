@@ -1,1 +1,1 @@
-"""Make the motions that come with the package."""
+"""Programs that make the motions of the package."""

@@ -16,12 +16,14 @@ MARCH = Gait(
     base_height=0.76,
     sway=True,
 )
+"""A march on the spot. Feet are in the order left, right."""
+
 KNEE_UP = {"left": 0.8, "right": 0.3}
 """Phase of :data:`MARCH` at which a knee is highest."""
 
 
 def g1_clips() -> list[Clip]:
-    """Stand, march in place, squat and wave."""
+    """Return the clips: stand, march in place, squat and wave."""
     stance = default_stance(G1_29)
     stand = Planted((Key(0.0, stance.base_height),), stance)
     return [
@@ -33,30 +35,27 @@ def g1_clips() -> list[Clip]:
 
 
 def _march(stance: Stance) -> Gesturing:
-    """Each arm swings forward, elbow bending, with the other side's knee; the chest turns a little with the arms."""
-    period = MARCH.period
-    # Forward and bent are negative angles, and a sine is lowest a quarter of a period before its phase.
-    left, right = KNEE_UP["right"] + 0.25, KNEE_UP["left"] + 0.25
-    return Gesturing(
-        Walk(MARCH, stance),
-        G1_29,
-        (
-            Swing(
-                {
-                    "left_shoulder_pitch_joint": 0.4,
-                    "left_elbow_joint": 0.25,
-                    "waist_yaw_joint": 0.08,
-                },
-                period,
-                left,
-            ),
-            Swing({"right_shoulder_pitch_joint": 0.4, "right_elbow_joint": 0.25}, period, right),
-        ),
+    """Return a march in which each arm swings forward with the other side's knee.
+
+    The elbow bends as the arm swings, and the chest turns a little with the arms.
+    """
+    # Forward and bent are negative angles, and a sine is lowest a quarter of a period before its
+    # phase.
+    left_arm = Swing(
+        {"left_shoulder_pitch_joint": 0.4, "left_elbow_joint": 0.25, "waist_yaw_joint": 0.08},
+        period=MARCH.period,
+        phase=KNEE_UP["right"] + 0.25,
     )
+    right_arm = Swing(
+        {"right_shoulder_pitch_joint": 0.4, "right_elbow_joint": 0.25},
+        period=MARCH.period,
+        phase=KNEE_UP["left"] + 0.25,
+    )
+    return Gesturing(Walk(MARCH, stance), G1_29, (left_arm, right_arm))
 
 
 def _squat(stance: Stance) -> Gesturing:
-    """Down and up again, arms stretched forward as a counterweight."""
+    """Return a squat, with the arms stretched forward as a counterweight."""
     height = stance.base_height
     keys = (
         Key(0.25, height),
@@ -64,15 +63,18 @@ def _squat(stance: Stance) -> Gesturing:
         Key(1.75, 0.55, pitch=0.35),
         Key(2.75, height),
     )
-    stretch = {"shoulder_pitch": -2.0, "elbow": 0.4}
     arms = {
-        f"{side}_{joint}_joint": way for side in ("left", "right") for joint, way in stretch.items()
+        "left_shoulder_pitch_joint": -2.0,
+        "left_elbow_joint": 0.4,
+        "right_shoulder_pitch_joint": -2.0,
+        "right_elbow_joint": 0.4,
     }
-    return Gesturing(Planted(keys, stance), G1_29, (Reach(arms, *(key.time for key in keys)),))
+    stretch = Reach(arms, start=0.25, arrive=1.25, leave=1.75, end=2.75)  # as the base moves
+    return Gesturing(Planted(keys, stance), G1_29, (stretch,))
 
 
 def _wave(stance: Stance) -> Gesturing:
-    """The right arm goes up and its forearm to and fro; the weight moves a little to the left."""
+    """Return a wave of the right forearm; the weight moves a little to the left."""
     height = stance.base_height
     keys = (
         Key(0.2, height),
@@ -95,12 +97,9 @@ def _wave(stance: Stance) -> Gesturing:
         "right_shoulder_roll_joint": 0.06,
         "right_wrist_yaw_joint": 0.15,
     }
-    return Gesturing(
-        Planted(keys, stance),
-        G1_29,
-        (
-            Reach(upper_arm, 0.4, 1.2, 3.3, 4.1),
-            Reach(forearm, 0.2, 0.9, 3.6, 4.3),
-            Swing(to_and_fro, 0.7, during=(0.9, 3.6)),
-        ),
+    gestures = (
+        Reach(upper_arm, start=0.4, arrive=1.2, leave=3.3, end=4.1),
+        Reach(forearm, start=0.2, arrive=0.9, leave=3.6, end=4.3),
+        Swing(to_and_fro, period=0.7, during=(0.9, 3.6)),
     )
+    return Gesturing(Planted(keys, stance), G1_29, gestures)

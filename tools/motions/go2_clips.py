@@ -18,6 +18,8 @@ TROT = Gait(
     base_height=0.31,
     velocity=(0.6, 0.0),
 )
+"""Diagonal feet stand in turn."""
+
 PACE = Gait(
     period=0.4,
     duty=0.5,
@@ -27,8 +29,11 @@ PACE = Gait(
     velocity=(0.5, 0.0),
     sway=True,
 )
-# The weight of half a period, 15.2 kg · g · 0.15 s, on feet 0.19 m in front of the centre of mass turns the body, of
-# 0.50 kg·m² about its pitch axis, by 8.6 rad/s in each stance; a swing of ±0.22 rad in 0.3 s does that.
+"""Left and right feet stand in turn."""
+
+# The weight of half a period, 15.2 kg · g · 0.15 s, on feet 0.19 m in front of the centre of mass
+# turns the body, of 0.50 kg·m² about its pitch axis, by 8.6 rad/s in each stance; a swing of
+# ±0.22 rad in 0.3 s does that.
 BOUND = Gait(
     period=0.3,
     duty=0.4,
@@ -38,6 +43,8 @@ BOUND = Gait(
     velocity=(0.7, 0.0),
     pitch=0.22,
 )
+"""Front and rear feet stand in turn."""
+
 PRONK = Gait(
     period=0.5,
     duty=0.6,
@@ -47,14 +54,17 @@ PRONK = Gait(
     velocity=(0.4, 0.0),
     contacts=1,
 )
+"""All feet stand at the same time."""
+
 TURN = replace(TROT, velocity=(0.0, 0.0), turning_rate=0.8)
+"""A trot on the spot that turns to the left."""
 
 SECONDS = 2.0
-"""About how long a gait's clip lasts: the least number of whole strides not below."""
+"""Shortest clip of a gait, s. A clip has whole strides."""
 
 
 def go2_clips() -> list[Clip]:
-    """Stand, five gaits and getting up from sitting."""
+    """Return the clips: stand, six gaits and getting up from sitting."""
     stance = default_stance(GO2)
     gaits = {
         "trot": TROT,
@@ -76,5 +86,7 @@ def go2_clips() -> list[Clip]:
 
 
 def _strides(name: str, gait: Gait, stance: Stance) -> Clip:
-    strides = -(-SECONDS // gait.period)
-    return Clip(name, GO2, strides * gait.period, Walk(gait, stance), loop=True, massive_axes=3)
+    """Return the clip of a gait."""
+    num_strides = -(-SECONDS // gait.period)  # rounded up
+    duration = num_strides * gait.period
+    return Clip(name, GO2, duration, Walk(gait, stance), loop=True, massive_axes=3)

@@ -1,4 +1,4 @@
-"""Joint positions that put a robot's feet where they shall be, solved leg by leg by Newton's method."""
+"""Joint positions that put a robot's feet in their places, solved leg by leg by Newton's method."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from legged_envs.motions.kinematics import robot_model
 from legged_envs.motions.motion import MotionError
 from legged_envs.robots import RobotCfg
 
-_CONVERGED = 1e-10
+TOLERANCE = 1e-10
 """Largest error of a solved foot, m and rad."""
-_MAX_ITERATIONS = 100
-_DAMPING = 1e-8
+MAX_ITERATIONS = 100
+"""Most iterations for a frame."""
+DAMPING = 1e-8
 """Added to the squared Jacobian: keeps the step finite where a leg is straight."""
-_LONGEST_STEP = 0.3
+LONGEST_STEP = 0.3
 """Largest change of a joint in one iteration, rad."""
 
 
@@ -23,22 +24,30 @@ class FootIK:
     """Solves for legs of three joints (foot position) or six (foot position and orientation).
 
     Joints that move no foot stay as they are given: arms and waist follow their own plan.
+
+    Args:
+        robot: The robot.
+
+    Raises:
+        ValueError: If the legs do not all have three or all have six joints.
     """
 
     def __init__(self, robot: RobotCfg):
         self.robot = robot
+        """The robot."""
         self._model = robot_model(robot)
         self._data = mujoco.MjData(self._model)
         self._feet = [self._model.body(name).id for name in robot.foot_names]
         legs = [self._joints_above(foot) for foot in self._feet]
-        self._rows = len(legs[0])
-        if self._rows not in (3, 6) or any(len(leg) != self._rows for leg in legs):
+        sizes = [len(leg) for leg in legs]
+        if sizes[0] not in (3, 6) or len(set(sizes)) > 1:
             raise ValueError(
-                f"robot {robot.name!r} has legs of {[len(leg) for leg in legs]} joints, expected all 3 or all 6"
+                f"robot {robot.name!r} has legs of {sizes} joints, expected all 3 or all 6"
             )
-        self._legs = np.array(legs)
-        self._dofs = self._model.jnt_dofadr[self._legs]
-        self._qpos = self._model.jnt_qposadr[self._legs]
+        self._num_rows = sizes[0]
+        joints = np.array(legs)  # (num_feet, rows)
+        self._dofs = self._model.jnt_dofadr[joints]
+        self._qpos = self._model.jnt_qposadr[joints]
 
     def solve(
         self,
@@ -48,77 +57,101 @@ class FootIK:
         foot_quat_w: torch.Tensor,
         joint_pos: torch.Tensor,
     ) -> torch.Tensor:
-        """Joint positions, float64. Shape: (T, num_joints).
+        """Return joint positions that put the feet in their places.
 
         Args:
-            root_pos_w: Shape: (T, 3).
-            root_quat_w: Shape: (T, 4).
-            foot_pos_w: Wanted foot origins. Shape: (T, num_feet, 3).
-            foot_quat_w: Wanted foot orientations, not used for legs of three joints. Shape: (T, num_feet, 4).
-            joint_pos: Positions of the other joints; those of the legs are where the first frame starts its search,
-                later frames start at the one before. Shape: (T, num_joints).
+            root_pos_w: Positions of the base, m. Shape: (T, 3).
+            root_quat_w: Orientations of the base. Shape: (T, 4).
+            foot_pos_w: Wanted foot origins, m. Shape: (T, num_feet, 3).
+            foot_quat_w: Wanted foot orientations, not used for legs of three joints.
+                Shape: (T, num_feet, 4).
+            joint_pos: Positions of the other joints. Those of the legs are where the first frame
+                starts its search; later frames start at the one before. Shape: (T, num_joints).
+
+        Returns:
+            Shape: (T, num_joints), float64.
 
         Raises:
-            MotionError: A foot that the leg does not reach.
+            MotionError: If a leg does not reach its foot.
         """
         roots = torch.cat((root_pos_w, root_quat_w), dim=1).numpy()
+        positions = foot_pos_w.numpy()
+        orientations = foot_quat_w.numpy()
         solved = joint_pos.clone().numpy()
-        for i, (root, pos, quat) in enumerate(
-            zip(roots, foot_pos_w.numpy(), foot_quat_w.numpy(), strict=True)
-        ):
-            self._data.qpos[:7], self._data.qpos[7:] = root, solved[i]
-            if i:
+        for i in range(len(roots)):
+            self._data.qpos[:7] = roots[i]
+            self._data.qpos[7:] = solved[i]
+            if i > 0:
                 self._data.qpos[self._qpos] = solved[i - 1][self._qpos - 7]
-            self._solve_frame(i, pos, quat)
+            self._solve_frame(i, positions[i], orientations[i])
             solved[i] = self._data.qpos[7:]
         return torch.from_numpy(solved)
 
     def _solve_frame(self, frame: int, pos: np.ndarray, quat: np.ndarray) -> None:
-        for _ in range(_MAX_ITERATIONS):
+        """Move the legs until the feet are at ``pos`` (num_feet, 3) and ``quat`` (num_feet, 4)."""
+        for _ in range(MAX_ITERATIONS):
             mujoco.mj_kinematics(self._model, self._data)
-            mujoco.mj_comPos(self._model, self._data)
-            error, jacobian = self._error(pos, quat), self._jacobian()
-            if abs(error).max() < _CONVERGED:
+            mujoco.mj_comPos(self._model, self._data)  # the Jacobian needs it
+            error = self._error(pos, quat)
+            if abs(error).max() < TOLERANCE:
                 return
-            squared = jacobian @ jacobian.swapaxes(1, 2) + _DAMPING * np.eye(self._rows)
-            step = (jacobian.swapaxes(1, 2) @ np.linalg.solve(squared, error[..., None]))[..., 0]
-            self._data.qpos[self._qpos] += step.clip(-_LONGEST_STEP, _LONGEST_STEP)
+            step = self._newton_step(error)
+            self._data.qpos[self._qpos] += step.clip(-LONGEST_STEP, LONGEST_STEP)
         foot = int(abs(error).max(1).argmax())
+        distance = abs(error[foot, :3]).max()
         raise MotionError(
-            f"robot {self.robot.name!r}: frame {frame}: {self.robot.foot_names[foot]!r} does not reach "
-            f"{pos[foot].round(3).tolist()}, it stays {abs(error[foot, :3]).max():.2g} m away"
+            f"robot {self.robot.name!r}: frame {frame}: {self.robot.foot_names[foot]!r} does not "
+            f"reach {pos[foot].round(3).tolist()}, it stays {distance:.2g} m away"
         )
 
+    def _newton_step(self, error: np.ndarray) -> np.ndarray:
+        """Return the change of each leg's joints that removes ``error``, damped least squares."""
+        jacobian = self._jacobian()
+        transposed = jacobian.swapaxes(1, 2)
+        squared = jacobian @ transposed + DAMPING * np.eye(self._num_rows)
+        solution = np.linalg.solve(squared, error[..., None])
+        step = transposed @ solution
+        return step[..., 0]
+
     def _error(self, pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
-        """Wanted minus present pose: position, then rotation vector in world. Shape: (num_feet, rows)."""
-        error = np.zeros((len(self._feet), self._rows))
+        """Return wanted minus present poses: positions, then rotation vectors in the world.
+
+        Shape: (num_feet, rows).
+        """
+        error = np.zeros((len(self._feet), self._num_rows))
         error[:, :3] = pos - self._data.xpos[self._feet]
-        if self._rows == 6:
-            for row, wanted, present in zip(error, quat, self._data.xquat[self._feet], strict=True):
-                mujoco.mju_subQuat(row[3:], wanted, present)  # in the foot's frame
-                row[3:] = self._rotated(row[3:], present)
+        if self._num_rows == 6:
+            present = self._data.xquat[self._feet]
+            for i, row in enumerate(error):
+                mujoco.mju_subQuat(row[3:], quat[i], present[i])  # in the foot's frame
+                row[3:] = _rotated(row[3:], present[i])
         return error
 
-    @staticmethod
-    def _rotated(vector: np.ndarray, quat: np.ndarray) -> np.ndarray:
-        rotated = np.zeros(3)
-        mujoco.mju_rotVecQuat(rotated, vector, quat)
-        return rotated
-
     def _jacobian(self) -> np.ndarray:
-        """Of each foot's pose in its own leg's joints. Shape: (num_feet, rows, rows)."""
-        both = np.zeros((2, 3, self._model.nv))
-        jacobian = np.zeros((len(self._feet), self._rows, self._rows))
-        for leg, foot, dofs in zip(jacobian, self._feet, self._dofs, strict=True):
+        """Return the Jacobian of each foot's pose by the joints of its leg.
+
+        Shape: (num_feet, rows, rows).
+        """
+        both = np.zeros((2, 3, self._model.nv))  # of position, then of rotation
+        jacobian = np.zeros((len(self._feet), self._num_rows, self._num_rows))
+        for i, foot in enumerate(self._feet):
             mujoco.mj_jacBody(self._model, self._data, both[0], both[1], foot)
-            leg[:] = both.reshape(6, -1)[: self._rows, dofs]
+            rows = both.reshape(6, -1)[: self._num_rows]
+            jacobian[i] = rows[:, self._dofs[i]]
         return jacobian
 
     def _joints_above(self, body: int) -> list[int]:
-        """The joints between the base and ``body``, the base's first."""
+        """Return the joints between the base and ``body``, the base's first."""
         joints: list[int] = []
         while self._model.body(body).name != self.robot.base_body:
             first = self._model.body_jntadr[body]
-            joints = [*range(first, first + self._model.body_jntnum[body]), *joints]
+            end = first + self._model.body_jntnum[body]
+            joints = [*range(first, end), *joints]
             body = self._model.body_parentid[body]
         return joints
+
+
+def _rotated(vector: np.ndarray, quat: np.ndarray) -> np.ndarray:
+    rotated = np.zeros(3)
+    mujoco.mju_rotVecQuat(rotated, vector, quat)
+    return rotated

@@ -74,7 +74,8 @@ def _forget(package: str) -> None:
 _forget("omnisafe")
 with missing_safety_gymnasium():
     try:
-        from omnisafe.envs.core import CMDP, env_register, env_unregister, make, support_envs
+        from omnisafe.envs.core import CMDP, env_register, env_unregister, support_envs
+        from omnisafe.envs.core import make as make  # exported by this module too
     except ImportError as error:
         raise ImportError(INSTALL.format(error=error)) from error
 
@@ -161,7 +162,7 @@ class LeggedCMDP(AdapterEnv, CMDP):
         """Start new episodes.
 
         Args:
-            seed: Seed. None goes on with the present random streams; the first reset then draws a
+            seed: Seed. None continues the present random streams; the first reset then draws a
                 seed from torch's generator.
             options: Options of the environment's reset.
 
@@ -170,7 +171,7 @@ class LeggedCMDP(AdapterEnv, CMDP):
         """
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
-        self._seeded = True
+        self._seeded = True  # later resets continue the random streams
         observation, _ = checked_reset(self.env, "OmniSafe", "torch", seed, options)
         self._env_device = observation.device
         return self._handed_out(observation), {}
@@ -187,6 +188,7 @@ class LeggedCMDP(AdapterEnv, CMDP):
         Raises:
             ValueError: If the environment reports no cost.
         """
+        # OmniSafe gives one environment's action without a batch dimension.
         action = torch.as_tensor(action).detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:

@@ -71,7 +71,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         """Start a new episode of all agents.
 
         Args:
-            seed: Seed; None goes on with the present random streams.
+            seed: Seed; None continues the present random streams.
             options: Not read.
 
         Returns:
@@ -91,6 +91,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
             Observations, rewards, terminations, truncations and infos of ``agents`` before the
             step, each a dict.
         """
+        # The task joins tensors with a batch dimension; the environment takes NumPy arrays.
         batches = {agent: map_leaves(_as_batch, action) for agent, action in actions.items()}
         joined = map_leaves(torch.Tensor.numpy, self._task.join_actions(batches))
         observation, _, _, truncated, info = self._env.step(joined)
@@ -102,6 +103,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         infos: dict[str, Info] = {}
         for agent in self.agents:
             infos[agent] = {"cost": info["cost"][0], "costs": info["costs"][0]}
+        # PettingZoo: an agent leaves after the step that ended its episode, which still has its
+        # values.
         self.agents = [
             agent for agent in self.agents if not (terminations[agent] or truncations[agent])
         ]

@@ -72,7 +72,7 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
             ValueError: If the environment's arrays are not tensors.
         """
         observation, _ = checked_reset(self.env, "rl_games", "torch", self._seed)
-        self._seed = None
+        self._seed = None  # later resets continue the random streams
         return self._split(observation)
 
     def step(self, actions: torch.Tensor) -> tuple[Observations, torch.Tensor, torch.Tensor, Info]:
@@ -148,6 +148,7 @@ def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: A
 def _create(config_name: str, num_actors: int, **env_config: Any) -> Any:
     """Make the ``num_actors`` environments of a training; rl_games calls this function."""
     creator = env_configurations.configurations[config_name]["env_creator"]
+    # num_actors wins over a num_envs in env_config: rl_games sizes its buffers by it.
     keywords = {**env_config, "num_envs": num_actors}
     return creator(**keywords)
 
@@ -234,6 +235,7 @@ def _check_num_actors(config: dict[str, Any]) -> None:
     for part in (config, central):
         if "minibatch_size" in part:
             divisors.append(part["minibatch_size"])
+    # num_actors · horizon is a multiple of all divisors if num_actors is one of this number.
     multiple = math.lcm(*divisors)
     least = multiple // math.gcd(multiple, horizon)
     if num_actors % least == 0:

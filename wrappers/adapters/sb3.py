@@ -50,6 +50,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         if own_statistics is None and gymnasium_statistics is None:
             env = RecordEpisodeStatistics(env)
         self.env: Any = env
+        # Gymnasium's batches of single environments have get_attr, set_attr and call.
         self._core: Any = env.unwrapped
         self.spec = env.spec
         self._actions: Any = None
@@ -75,6 +76,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         observation, info = checked_reset(
             self.env, "Stable-Baselines3", "numpy", self._seeds[0], options or None
         )
+        # SB3: a seed and options hold for one reset.
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{} for _ in range(self.num_envs)]
@@ -106,6 +108,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         if done.any():
             ended = {i: infos[i] for i in np.flatnonzero(done).tolist()}
             self._add_last_steps(info, ended)
+        # A copy, because SB3 adds to the rewards in place.
         return observation, np.array(reward, dtype=np.float32), done, infos
 
     def _add_last_steps(self, info: Info, ended: dict[int, Info]) -> None:
@@ -142,6 +145,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
             if key.startswith("_") or key in OMITTED_KEYS:
                 continue
             takers = infos
+            # Without a mask every environment has the entry.
             if f"_{key}" in info:
                 flags = info[f"_{key}"].tolist()
                 takers = {i: own_info for i, own_info in infos.items() if flags[i]}
@@ -163,6 +167,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         if len(indices) < self.num_envs:
             values = values[indices]
         if values.ndim == 1:
+            # Python numbers, as in the infos of SB3's own environments.
             numbers: list[Any] = values.tolist()
             return numbers
         return list(values)
@@ -268,6 +273,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     def _owner(self, name: str) -> Any:
         """Return the outermost layer of the stack that has an attribute of this name."""
+        # A wrapper's attribute hides that of the environment, as in Gymnasium.
         for layer in layers(self.env):
             if hasattr(layer, name):
                 return layer

@@ -142,12 +142,14 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
         Returns:
             Observation, reward, terminated, truncated and ``infos``.
         """
+        # skrl's models give actions of a discrete space a column of their own.
         actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._remember(observation)
         if "final_obs" in info:
             final_observation, final_state = split_groups(info["final_obs"], self._flat)
             info = {**info, "final_obs": final_observation, "final_states": final_state}
+        # The environment has reset itself; skrl's trainers reset a single one once more.
         self._new_episodes = self.num_envs == 1 and bool(terminated | truncated)
         time_outs = truncated & ~terminated
         return (
@@ -221,6 +223,7 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
         rewards = {agent: _as_reward(reward) for agent, reward in outcome[0].items()}
         terminations = _as_columns(outcome[1])
         truncations = _as_columns(outcome[2])
+        # Final observations take the same way, so the present one is remembered after them.
         if "final_obs" in info:
             self._remember(info["final_obs"])
             info = {**info, "final_obs": self._observation, "final_states": self._state}
@@ -300,7 +303,7 @@ class _MultiAgentBootstrap(FinalObservations):
     """Common part of the multi-agent algorithms: options by agent, and the bootstrap."""
 
     def __init__(self, *, possible_agents: list[str], cfg: Any, **arguments: Any):
-        cfg = copy.copy(cfg)
+        cfg = copy.copy(cfg)  # the caller's configuration stays as it is
         options = cfg if isinstance(cfg, dict) else vars(cfg)
         for part in (
             "learning_rate_scheduler",
