@@ -52,7 +52,8 @@ class Docstrings(griffe.Extension):
         """Show attributes that stand directly above one with a docstring, without text."""
         attributes = []
         for member in obj.members.values():
-            if member.is_attribute and not member.is_alias:
+            # An alias to another package cannot be resolved: only ours are asked what they are.
+            if not member.is_alias and member.is_attribute:
                 attributes.append(member)
         attributes.sort(key=_line_number, reverse=True)
         below: Any = None  # the next attribute of the file, if it is shown

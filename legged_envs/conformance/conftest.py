@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-import torch
 
+from legged_envs.conformance.motions import indices
 from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg, Simulation, make_simulation
 
@@ -37,9 +37,7 @@ def begin(sim: Simulation, env_ids: list[int] | None = None) -> None:
         sim: The simulation.
         env_ids: Indices of the environments; None is all.
     """
-    if env_ids is None:
-        env_ids = list(range(sim.num_envs))
-    ids = torch.tensor(env_ids, device=sim.device)
+    ids = indices(sim, env_ids)
     sim.reset(ids)
     # A reset alone leaves body, foot and contact quantities of the last step.
     sim.forward(ids)

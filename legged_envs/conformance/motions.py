@@ -67,16 +67,22 @@ def trot_targets(robot: RobotCfg, time: float) -> Tensor:
     return targets
 
 
+def indices(sim: Simulation, env_ids: list[int] | None = None) -> Tensor:
+    """Return indices of environments, by default of all, on the device of a simulation."""
+    if env_ids is None:
+        env_ids = list(range(sim.num_envs))
+    return torch.tensor(env_ids, device=sim.device)
+
+
 def push_all(sim: Simulation, velocity: tuple[float, float, float]) -> None:
     """Add a velocity, m/s in the world, to the bases of all robots."""
-    ids = torch.arange(sim.num_envs, device=sim.device)
     change = torch.tensor(velocity, device=sim.device)
-    sim.push(ids, change.expand(sim.num_envs, 3))
+    sim.push(indices(sim), change.expand(sim.num_envs, 3))
 
 
 def lift_all(sim: Simulation, height: float) -> None:
     """Put all robots, without velocity, higher by ``height``, m."""
-    ids = torch.arange(sim.num_envs, device=sim.device)
+    ids = indices(sim)
     pos = sim.root_pos_w.clone()
     pos[:, 2] += height
     quat = sim.root_quat_w.clone()

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 
 from legged_envs.conformance.conftest import begin
-from legged_envs.conformance.motions import distance, lift_all, push_all, seen, trot
+from legged_envs.conformance.motions import (
+    distance,
+    indices,
+    lift_all,
+    push_all,
+    seen,
+    trot,
+)
 from legged_envs.sim import Simulation
 
 GRAVITY = 9.81
@@ -64,13 +71,15 @@ def test_a_robot_tumbles_as_on_the_cpu_engine(make: Make) -> None:
             torch.testing.assert_close(own.pop(name), expected.pop(name), atol=5.0, rtol=0.05)
         assert_same(own, expected, [0, 1], 0.02)
     # The test is empty if the robot does not tumble.
-    assert own["root_quat_w"][1, 2] < -0.3
-    assert own["root_ang_vel_b"][1].norm() > 3.0
+    pitch_part = own["root_quat_w"][1, 2]
+    turning = own["root_ang_vel_b"][1]
+    assert pitch_part < -0.3
+    assert turning.norm() > 3.0
 
 
 def throw_second_robot(sim: Simulation) -> None:
     """Put the second robot into the air, turning, with moving joints."""
-    ids = torch.tensor([1], device=sim.device)
+    ids = indices(sim, [1])
     sim.write_root_state(
         ids,
         torch.tensor([(0.4, -0.3, 2.0)], device=sim.device),
@@ -104,7 +113,7 @@ def test_a_robot_slides_as_far_as_its_friction_lets_it(make: Make, seconds: floa
     sim = make(3)
     reference = make(3, reference=True)
     for each in (sim, reference):
-        ids = torch.arange(3, device=each.device)
+        ids = indices(each)
         friction = torch.tensor((0.1, 0.3, 0.6), device=each.device)
         each.set_parameter("friction", friction, ids)
         each.step(100)
@@ -124,9 +133,10 @@ def test_a_trot_is_that_of_the_cpu_engine(make: Make) -> None:
     own = seen(sim)
     expected = seen(reference)
     assert_alike(sim, reference)
-    assert (own["foot_pos_w"] - expected["foot_pos_w"]).abs().max() < 0.03
-    assert (own["body_lin_vel_w"] - expected["body_lin_vel_w"]).abs().mean() < 0.1
-    assert (own["body_ang_vel_w"] - expected["body_ang_vel_w"]).abs().mean() < 0.3
+    apart = {name: (own[name] - expected[name]).abs() for name in own}
+    assert apart["foot_pos_w"].max() < 0.03
+    assert apart["body_lin_vel_w"].mean() < 0.1
+    assert apart["body_ang_vel_w"].mean() < 0.3
 
 
 SHIFT = 0.05
@@ -142,7 +152,7 @@ def test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine(make
     reference = make(num_envs, reference=True)
     for each in (sim, reference):
         change_parameters(each)
-        each.forward(torch.arange(num_envs, device=each.device))
+        each.forward(indices(each))
         push_all(each, (0.5, 0.3, 0.0))
         trot(each, 0.2)
     own = seen(sim)
@@ -168,7 +178,7 @@ def change_parameters(sim: Simulation) -> None:
         values = default[env_id : env_id + 1] * factor
         if name == "com":
             values[:, 0] += SHIFT  # of the first body, the base
-        sim.set_parameter(name, values, torch.tensor([env_id], device=sim.device))
+        sim.set_parameter(name, values, indices(sim, [env_id]))
         present = sim.get_parameter(name)
         assert torch.equal(present[env_id], values[0])
         assert torch.equal(present[0], default[0])
@@ -202,8 +212,9 @@ def test_quantities_are_float32_of_every_environment(make: Make) -> None:
     own = seen(sim)
     own["joint_acc"] = reference["joint_acc"]  # those of a robot at its start are left open
     assert_same(own, reference, [0, 1, 2], 0.01)
-    assert sim.joint_pos_limits.shape == (sim.robot.num_joints, 2)
-    assert sim.body_names[0] == sim.robot.base_body
+    robot = sim.robot
+    assert sim.joint_pos_limits.shape == (robot.num_joints, 2)
+    assert sim.body_names[0] == robot.base_body
 
 
 def test_a_partial_reset_leaves_the_others_alone(make: Make) -> None:
@@ -227,7 +238,7 @@ def test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refu
 ) -> None:
     sim = make(3)
     rows = [0, 1, 2]
-    second = torch.tensor([1], device=sim.device)
+    second = indices(sim, [1])
     mass = sim.default_parameter("body_mass")[1:2]
     kp = sim.default_parameter("kp")[1:2]
     sim.set_parameter("body_mass", 1.2 * mass, second)
@@ -251,7 +262,7 @@ def test_an_environment_that_diverges_is_told_and_begins_anew(make: Make) -> Non
     sim = make(3)
     undisturbed = make(3)
     assert sim.diverged() is None
-    ids = torch.tensor([1], device=sim.device)
+    ids = indices(sim, [1])
     not_finite = torch.full_like(sim.joint_pos[ids], float("nan"))
     sim.write_joint_state(ids, not_finite, sim.joint_vel[ids])
     for each in (sim, undisturbed):

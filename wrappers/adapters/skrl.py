@@ -314,8 +314,11 @@ class _MultiAgentBootstrap(FinalObservations):
             # skrl refuses its own default, {}
             if not options.get(f"{part}_kwargs"):
                 options[f"{part}_kwargs"] = {agent: {} for agent in possible_agents}
-        super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]
-        self.cfg.time_limit_bootstrap = dict.fromkeys(possible_agents, True)  # type: ignore[attr-defined]
+        arguments["possible_agents"] = possible_agents
+        arguments["cfg"] = cfg
+        super().__init__(**arguments)
+        bootstrap = dict.fromkeys(possible_agents, True)
+        self.cfg.time_limit_bootstrap = bootstrap  # type: ignore[attr-defined]
 
 
 class BootstrapIPPO(_MultiAgentBootstrap, IPPO):
