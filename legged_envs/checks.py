@@ -84,7 +84,7 @@ def _is_within(value: Any, least: float, most: float, above: float, below: float
         return False
 
 
-def check_range(name: str, value: object, *, above: float = -inf) -> None:
+def check_range(name: str, value: Any, *, above: float = -inf) -> None:
     """Check that a value is a pair (low, high) with ``above`` < low ≤ high.
 
     Args:
@@ -96,7 +96,7 @@ def check_range(name: str, value: object, *, above: float = -inf) -> None:
         ValueError: If ``value`` is not such a pair.
     """
     try:
-        low, high = value  # type: ignore[misc]
+        low, high = value
         fits = above < low <= high
     except (TypeError, ValueError):
         fits = False

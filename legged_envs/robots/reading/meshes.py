@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import mujoco
 
@@ -55,7 +56,8 @@ def load_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh) -> None:
     try:
         import trimesh
 
-        loaded = trimesh.load(path, force="mesh")
+        # With `force`, the loaded geometry is a mesh; its type does not say so.
+        loaded: Any = trimesh.load(path, force="mesh")
         mesh.uservert = loaded.vertices.ravel()
         mesh.userface = loaded.faces.ravel()
         mesh.file = ""

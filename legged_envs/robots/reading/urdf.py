@@ -223,7 +223,7 @@ def _name_of(element: ElementTree.Element) -> str:
 
 
 def _links_to_keep(joints: Sequence[ElementTree.Element]) -> list[str]:
-    links = []
+    links: list[str] = []
     for joint in joints:
         if joint.get("type") == "fixed" and joint.get("dont_collapse") == "true":
             links.extend(str(child.get("link")) for child in joint.findall("child"))
