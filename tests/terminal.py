@@ -20,7 +20,7 @@ import gymnasium as gym
 import pytest
 import torch
 from rich.console import Console
-from test_check import quadruped
+from robot_models import quadruped
 
 from benchmarks import loops
 from legged_envs import cli, registration

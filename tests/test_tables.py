@@ -140,7 +140,7 @@ def test_a_configuration_refuses_what_it_has_not():
     cfg = make_task_cfg(GO2_TASK)
     with pytest.raises(
         AttributeError,
-        match=r"TaskCfg has no field 'reward'; did you mean 'rewards'\? it has: .*costs",
+        match=r"TaskCfg.*'reward'.*'rewards'.*costs",
     ):
         cfg.reward = {}
     for part, name in (
@@ -153,9 +153,7 @@ def test_a_configuration_refuses_what_it_has_not():
     for part in parts_of(cfg):
         with pytest.raises(AttributeError):
             part.colour = "red"
-    with pytest.raises(
-        AttributeError, match="PPOCfg has no field 'learning_rat'; did you mean 'learning_rate'"
-    ):
+    with pytest.raises(AttributeError, match=r"PPOCfg.*'learning_rat'.*'learning_rate'"):
         PPOCfg().learning_rat = 1e-3
     assert repr(TrainCfg(GO2_TASK)) == f"TrainCfg(task_id={GO2_TASK!r})"
     assert vars(cfg) == vars(make_task_cfg(GO2_TASK)), "nothing was set"
@@ -194,5 +192,5 @@ def test_a_subclass_has_what_it_declares():
         declared
     )
     for cfg in (plain, declared):
-        with pytest.raises(AttributeError, match=f"{type(cfg).__name__} has no field 'slop'"):
+        with pytest.raises(AttributeError, match=f"{type(cfg).__name__}.*'slop'"):
             cfg.slop = 1.0

@@ -44,5 +44,5 @@ def test_the_sides_are_each_others_mirror_image() -> None:
 def test_wheels_do_not_turn_and_a_leg_has_its_length() -> None:
     wheels = [i for i, kind in enumerate(TRON1_WF.actuators) if kind == "velocity"]
     assert not leg_lift_angles(TRON1_WF, 0.1)[:, wheels].any()
-    with pytest.raises(ValueError, match="'tron1_pf' cannot lift 'L_foot' by 2 m"):
+    with pytest.raises(ValueError, match=r"'tron1_pf'.*'L_foot'.* 2 m"):
         leg_lift_angles(TRON1_PF, 2.0)

@@ -497,55 +497,35 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kp": (20.0,) * 11}, "kp has 11 entries but joint_names has 12"),
-        ({"foot_mirror": (1, 0, 3)}, "foot_mirror has 3 entries but foot_names has 4"),
-        ({"joint_names": ("FR_hip_joint",) * 12}, "joint_names repeats 'FR_hip_joint'"),
-        (
-            {"foot_names": ("FR_foot", "FL_foot", "RR_foot", "FR_foot")},
-            "foot_names repeats 'FR_foot'",
-        ),
-        (
-            {"mirror": (("nose_joint", 1.0), *GO2.mirror[1:])},
-            "'FR_hip_joint' is 'nose_joint', which is not a joint",
-        ),
-        (
-            {"mirror": (("FL_hip_joint", 0.5), *GO2.mirror[1:])},
-            "sign of 'FR_hip_joint' must be 1 or -1, got 0.5",
-        ),
-        (
-            {"mirror": (("RL_hip_joint", -1.0), *GO2.mirror[1:])},
-            "not its own inverse: 'FR_hip_joint'",
-        ),
-        (
-            {"mirror": (("FL_hip_joint", 1.0), *GO2.mirror[1:])},
-            "not its own inverse: 'FR_hip_joint'",
-        ),
-        ({"foot_mirror": (1, 2, 3, 0)}, "foot_mirror is not its own inverse at 'FR_foot'"),
-        ({"foot_mirror": (4, 0, 3, 2)}, "foot_mirror is not its own inverse at 'FR_foot'"),
+        ({"joint_names": ()}, "joint_names"),
+        ({"kp": (20.0,) * 11}, "kp.* 11 .*joint_names.* 12"),
+        ({"foot_mirror": (1, 0, 3)}, "foot_mirror.* 3 .*foot_names.* 4"),
+        ({"joint_names": ("FR_hip_joint",) * 12}, "joint_names.*'FR_hip_joint'"),
+        ({"foot_names": ("FR_foot", "FL_foot", "RR_foot", "FR_foot")}, "foot_names.*'FR_foot'"),
+        ({"mirror": (("nose_joint", 1.0), *GO2.mirror[1:])}, "'FR_hip_joint'.*'nose_joint'"),
+        ({"mirror": (("FL_hip_joint", 0.5), *GO2.mirror[1:])}, "sign.*'FR_hip_joint'.* 0.5"),
+        ({"mirror": (("RL_hip_joint", -1.0), *GO2.mirror[1:])}, "mirror.*inverse.*'FR_hip_joint'"),
+        ({"mirror": (("FL_hip_joint", 1.0), *GO2.mirror[1:])}, "mirror.*inverse.*'FR_hip_joint'"),
+        ({"foot_mirror": (1, 2, 3, 0)}, "foot_mirror.*'FR_foot'"),
+        ({"foot_mirror": (4, 0, 3, 2)}, "foot_mirror.*'FR_foot'"),
         (
             {"torque_limits": (0.0, *GO2.torque_limits[1:])},
-            "torque_limits of 'FR_hip_joint' must be a finite number above 0, got 0.0",
+            "torque_limits.*'FR_hip_joint'.* 0, got 0.0",
         ),
-        (
-            {"kd": (-0.5, *GO2.kd[1:])},
-            "kd of 'FR_hip_joint' must be a finite number at least 0, got -0.5",
-        ),
-        (
-            {"default_joint_pos": (float("nan"),) * 12},
-            "default_joint_pos of 'FR_hip_joint' must be a finite number, got nan",
-        ),
-        ({"actuators": ("position",) * 11}, "actuators has 11 entries but joint_names has 12"),
+        ({"kd": (-0.5, *GO2.kd[1:])}, "kd.*'FR_hip_joint'.* 0, got -0.5"),
+        ({"default_joint_pos": (float("nan"),) * 12}, "default_joint_pos.*'FR_hip_joint'.*nan"),
+        ({"actuators": ("position",) * 11}, "actuators.* 11 .*joint_names.* 12"),
         (
             {"actuators": ("muscle",) * 12},
-            "actuators of 'FR_hip_joint' must be one of ('position', 'velocity', 'torque'), got 'muscle'",
+            "actuators.*'FR_hip_joint'.*'position', 'velocity', 'torque'.*'muscle'",
         ),
         (
             {"actuators": ("position", "velocity", *("position",) * 10)},
-            "kp of 'FR_thigh_joint', a velocity actuator, must be 0, got 40.0",
+            "kp.*'FR_thigh_joint'.*velocity.* 0, got 40.0",
         ),
         (
             {"actuators": ("torque", *("position",) * 11), "kp": (0.0, *GO2.kp[1:])},
-            "kd of 'FR_hip_joint', a torque actuator, must be 0, got 1.0",
+            "kd.*'FR_hip_joint'.*torque.* 0, got 1.0",
         ),
         (
             {
@@ -553,26 +533,19 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
                 "kp": (0.0, *GO2.kp[1:]),
                 "kd": (0.0, *GO2.kd[1:]),
             },
-            "kd of 'FR_hip_joint', a velocity actuator, must be positive, got 0.0",
+            "kd.*'FR_hip_joint'.*velocity.*positive, got 0.0",
         ),
-        ({"kp": 20.0}, "kp must be a tuple, such as (20.0,) * 12, got 20.0"),
-        (
-            {"default_joint_pos": None},
-            "default_joint_pos must be a tuple, such as (None,) * 12, got None",
-        ),
-        (
-            {"termination_bodies": "base"},
-            "termination_bodies must be a tuple, such as ('base',), got 'base'",
-        ),
-        ({"base_height": 0.0}, "base_height must be a finite number above 0, got 0.0"),
+        ({"kp": 20.0}, r"kp.*\(20.0,\) \* 12, got 20.0"),
+        ({"default_joint_pos": None}, r"default_joint_pos.*\(None,\) \* 12, got None"),
+        ({"termination_bodies": "base"}, r"termination_bodies.*\('base',\), got 'base'"),
+        ({"base_height": 0.0}, "base_height.* 0, got 0.0"),
     ],
 )
 def test_a_contradictory_description_names_the_culprit(
     change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match="RobotCfg 'go2'") as error:
+    with pytest.raises(ValueError, match=f"'go2'.*{message}"):
         replace(GO2, **change)
-    assert message in str(error.value)
 
 
 def test_importing_the_robots_is_light() -> None:
