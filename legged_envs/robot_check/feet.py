@@ -95,6 +95,7 @@ def _describe_foot(standing: StandingRobot, name: str, heights: Mapping[str, lis
     low = min(own_heights)
     small_radii = [inf]
     for geom in ground_distances(*standing):
+        # Welded bodies keep their names here, unlike in `body_weldid`.
         if model.body(model.geom_bodyid[geom]).name != name:
             continue
         radius = model.geom_size[geom, 0]
@@ -125,6 +126,7 @@ def _foot_problems(robot: RobotCfg, foot: _Foot) -> Iterator[str]:
             f"foot {foot.name!r} has a joint: weld a body with the contact shapes to it, "
             "the new foot"
         )
+    # A foot without a shape is infinitely high, and named above.
     if LIMITS.height_tolerance < abs(foot.low) < inf:
         yield (
             f"foot {foot.name!r} is {foot.low:.3f} m above the ground: {POSE_ADVICE} or base_height"
@@ -140,6 +142,7 @@ def _foot_problems(robot: RobotCfg, foot: _Foot) -> Iterator[str]:
 def _body_problems(robot: RobotCfg, heights: Mapping[str, list[float]]) -> Iterator[str]:
     for body, own_heights in heights.items():
         lowest = min(own_heights)
+        # A body in the ground is pushed out of it in the first step.
         if body not in robot.foot_names and lowest < LIMITS.height_tolerance:
             yield (
                 f"{body!r}, not a foot, is {lowest:.3f} m above the ground: "

@@ -97,6 +97,7 @@ def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Jo
         stance: The robot after it has stood on its own gains.
     """
     sinks = stance.sinking > LIMITS.max_sinking * robot.base_height
+    # The gain of single joints may be enough although the legs fall over together.
     leg_gain = gain_of_upright_legs(robot)
     rows = []
     problems: list[str] = []
@@ -147,6 +148,7 @@ def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
             f"default_joint_pos of {joint.name!r}, {joint.default:g}, is at an end of "
             f"{joint.low:g} to {joint.high:g}: move it"
         )
+    # A joint at its limit sags whatever its gain is, so the limit is the problem then.
     is_overloaded = joint.load > LIMITS.max_load
     if abs(joint.sag) > LIMITS.max_sag and not is_overloaded:
         gain = max(joint.kp * abs(joint.sag) / SAG_OF_GOOD_GAIN, least_gain)
@@ -156,6 +158,7 @@ def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
             f"torque_limits of {joint.name!r}: {joint.load:.0%} of {joint.torque_limit:g} N m "
             "to stand: bend it less, or raise them"
         )
+    # Axes that are not mirror images do not tell the sign: 0.
     if joint.axis_sign not in (0, joint.mirror[1]):
         yield (
             f"mirror of {joint.name!r} is {joint.mirror}, "

@@ -29,4 +29,5 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
 
 
 def _raise(gains: tuple[float, ...]) -> tuple[float, ...]:
+    # Three digits: the gains are written to a file that people read.
     return tuple(float(f"{RAISE_FACTOR * gain:.3g}") for gain in gains)

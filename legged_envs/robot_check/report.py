@@ -35,6 +35,7 @@ class Report(TableRepr):
     """Masses, joints, stance, feet and overlapping shapes."""
 
     def __init__(self, robot: RobotCfg, gaps: Mapping[str, str]) -> None:
+        # The scene has the checks of an environment, so that a report is about a robot that it takes.
         view = RobotView.find(build_scene(robot, SimCfg()), robot)
         if view.root_qpos is None:
             raise no_free_joint(robot)
@@ -52,6 +53,7 @@ class Report(TableRepr):
         ]
 
     def _as_tables(self) -> list[Table]:
+        # A table without rows, such as that of overlaps, is left out.
         tables = [table for table in self.tables if table[2]]
         rows = [(problem,) for problem in self.problems or ["none"]]
         problems = ("problems", ("which, where, what to write",), rows)
@@ -76,6 +78,7 @@ def overlaps_table(standing: StandingRobot) -> Table:
     The simulation lets them: shapes of one robot do not collide with each other.
     """
     model, data = standing
+    # Bodies without a joint between them are one: MuJoCo welds them.
     weld_of_geom = model.body_weldid[model.geom_bodyid]
     parent_weld = model.body_weldid[model.body_parentid]
     rows = []
@@ -88,6 +91,7 @@ def overlaps_table(standing: StandingRobot) -> Table:
             or first_weld == parent_weld[second_weld]
             or second_weld == parent_weld[first_weld]
         )
+        # A distance of at most 0 is asked for: 0 is returned for all shapes that are apart.
         depth = -mujoco.mj_geomDistance(model, data, first, second, 0.0, None)
         if not are_neighbours and depth > LIMITS.min_overlap:
             names = [model.body(model.geom_bodyid[shape]).name for shape in (first, second)]

@@ -66,6 +66,7 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
             shapes.setdefault(body, {})[shape] = distance
     named = [body for body in shapes if FOOT_NAME.search(model.body(body).name)]
     candidates = named if len(named) > 1 else list(shapes)
+    # Of two candidates on one limb the outer one is the foot, such as a toe after an ankle.
     inner: set[int] = set()
     for body in candidates:
         inner.update(body_path(model, body)[:-1])
@@ -117,6 +118,7 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
         link.inertia = compiled.inertia
     first_geom = int(model.body(foot.body).geomadr[0])
     moved = [link.geoms[shape - first_geom] for shape in foot.shapes]
+    # The list is made before, as the deletion of a shape renumbers the others.
     for old in moved:
         attributes = {name: getattr(old, name) for name in COPIED_ATTRIBUTES}
         new = new_body.add_geom(**attributes, contype=0, conaffinity=1, mass=0.0)

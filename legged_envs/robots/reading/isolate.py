@@ -42,11 +42,13 @@ def isolate_robot(spec: mujoco.MjSpec) -> Joints:
             joints, ball joints or further free joints.
     """
     _check_supported(spec)
+    # Names come first: motors and positions are looked up by them.
     torque_limits = _name_joints(spec)
     base = spec.worldbody.bodies[0]
     if not base.joints:
         base.add_freejoint()
     base.joints[0].name = "root"
+    # Positions and motors are read before the keyframes and motors are deleted.
     positions = _default_positions(spec)
     torque_limits.update(_motor_limits(spec, torque_limits))
     _delete_surroundings(spec)
@@ -161,6 +163,7 @@ def _set_collisions(spec: mujoco.MjSpec) -> None:
     collides = [bool(geom.contype or geom.conaffinity) for geom in spec.geoms]
     has_visuals = not all(collides)
     for geom, geom_collides in zip(spec.geoms, collides, strict=True):
+        # The ground has type 1. With type 0, shapes of the robot do not collide with each other.
         geom.contype = 0
         geom.conaffinity = int(geom_collides)
         geom.group = COLLISION_GROUP if geom_collides and has_visuals else VISIBLE_GROUP

@@ -196,6 +196,7 @@ def read_urdf(
             for visual in link.findall("visual"):
                 link.remove(visual)
         _mend_inertia(link)
+    # MuJoCo puts the children of a link in the order of their joints in the file.
     joints = _sort_joints(root)
     suffixes = (*MESH_SUFFIXES, ".dae") if find_spec("trimesh") else MESH_SUFFIXES
     velocity_limits = prepare_urdf(root, path.parent.resolve(), {}, suffixes)
