@@ -142,7 +142,7 @@ def _foot_problems(robot: RobotCfg, foot: _Foot) -> Iterator[str]:
 def _body_problems(robot: RobotCfg, heights: Mapping[str, list[float]]) -> Iterator[str]:
     for body, own_heights in heights.items():
         lowest = min(own_heights)
-        # A body in the ground is pushed out of it in the first step.
+        # A body this low touches the ground as soon as the robot sinks a little.
         if body not in robot.foot_names and lowest < LIMITS.height_tolerance:
             yield (
                 f"{body!r}, not a foot, is {lowest:.3f} m above the ground: "

@@ -35,7 +35,7 @@ class Report(TableRepr):
     """Masses, joints, stance, feet and overlapping shapes."""
 
     def __init__(self, robot: RobotCfg, gaps: Mapping[str, str]) -> None:
-        # The scene has the checks of an environment, so that a report is about a robot that it takes.
+        # The checks of an environment: a robot that it refuses has no report.
         view = RobotView.find(build_scene(robot, SimCfg()), robot)
         if view.root_qpos is None:
             raise no_free_joint(robot)
