@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.sim.engines.mujoco import MujocoSimulation
 from legged_envs.wrappers import TimeLimit
 from legged_envs.wrappers.plumbing.layers import layers
@@ -82,7 +82,7 @@ class EnvLoop:
             envs = wrap(envs)
         self.envs: VectorEnv = envs
         """The stack."""
-        self.core = cast(LeggedVectorEnv, self.envs.unwrapped)
+        self.core = cast(CoreVectorEnv, self.envs.unwrapped)
         """The environment below the wrappers."""
         self.sim = cast(MujocoSimulation, self.core.sim)
         """Its simulation."""

@@ -1,4 +1,7 @@
-"""Register the tasks with Gymnasium, and build the default wrapper stack. Torch and MuJoCo load when one is made."""
+"""Registration of the tasks with Gymnasium, and the default wrapper stack.
+
+PyTorch and MuJoCo are imported when an environment is made.
+"""
 
 import os
 import sys
@@ -17,17 +20,17 @@ from legged_envs.checks import did_you_mean
 from legged_envs.tasks import TASKS, TRAININGS, make_task_cfg
 
 if TYPE_CHECKING:
-    from legged_envs.envs import LeggedVectorEnv
+    from legged_envs.envs import CoreVectorEnv
     from legged_envs.envs.cfg import TaskCfg
     from legged_envs.tasks.training_defaults import TrainingDefaults
 
 ENTRY_POINTS = "legged_envs.tasks"
+"""Group of entry points that name tasks of other packages."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
     "observations",
     "render_mode",
-    "compile",
     "cfg",
     "max_episode_steps",
 )
@@ -39,67 +42,88 @@ def register(
     *task: "str | Callable[[], Any]",
     training: "str | Callable[[], TrainingDefaults] | None" = None,
 ) -> None:
-    """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line: ``register(id, cfg)`` or,
-    with a class of :mod:`legged_envs.compat`, ``register(id, cls, cfg)``. ``cfg`` is a function or class that makes
-    a fresh configuration; both may be names, ``module:function``, imported when the task is made. Registered again, an
-    id has the new configuration. ``training`` makes the training defaults of the task, by default those of its kind,
-    see :mod:`legged_envs.tasks.training_defaults`. ValueError if the id is that of another package's environment, TypeError if ``task``
-    is not of these, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
-    for given, kind in zip(
-        task, ("a class of legged_envs.compat", "cfg")[-len(task) :], strict=False
-    ):
-        if not (given.count(":") == 1 if isinstance(given, str) else callable(given)):
-            what = "a function that makes a configuration" if kind == "cfg" else kind
+    """Make a task known to Gymnasium and to the command line.
+
+    Call ``register(task_id, cfg)``, or ``register(task_id, cls, cfg)`` with a class of
+    :mod:`legged_envs.compat`. An id that is registered again gets the new configuration.
+
+    Args:
+        task_id: Id of the form ``[namespace/]Name-v0``.
+        task: ``cfg``, a function or class that makes a new configuration; before it, for a task in
+            the words of another framework, the class of the task. Both may be names,
+            ``"module:name"``, which are imported when the task is made.
+        training: A function that makes the training defaults of the task, or its name; by default
+            those of its kind: see :mod:`legged_envs.tasks.training_defaults`.
+
+    Raises:
+        TypeError: If ``task`` or ``training`` is not of these.
+        ValueError: If another package's environment has the id.
+        gymnasium.error.Error: If the id is not of that form.
+    """
+    if len(task) == 1:
+        _check_factory("cfg", task[0], "a function that makes a configuration")
+        make_cfg = task[0]
+    elif len(task) == 2:
+        cls, own_cfg = task
+        _check_factory("a class of legged_envs.compat", cls, "a class of legged_envs.compat")
+        _check_factory("cfg", own_cfg, "a function that makes a configuration")
+        if not isinstance(cls, str) and not hasattr(cls, "task_cfg"):
             raise TypeError(
-                f"{kind} must be {what}, or its name as 'module:function', got {given!r}"
+                f"the class must be of legged_envs.compat, such as DirectRLEnv, got {cls!r}"
             )
-    if len(task) not in (1, 2):
+        make_cfg = partial(_translated_cfg, cls, own_cfg)
+    else:
         raise TypeError(
-            f"register takes an id and cfg, or an id, a class and cfg, got {len(task)} beside the id"
-        )
-    if len(task) == 2 and not isinstance(task[0], str) and not hasattr(task[0], "task_cfg"):
-        raise TypeError(
-            f"the class must be of legged_envs.compat, such as DirectRLEnv, got {task[0]!r}"
+            f"register takes an id and cfg, or an id, a class and cfg; got {len(task)} arguments "
+            "after the id"
         )
     if training is not None:
-        _check_training(training)
-    cfg = task[0] if len(task) == 1 else partial(_translated, *task)
-    single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
+        _check_factory("training", training, "a function that makes TrainingDefaults")
+    single = f"{__name__}:make_env"
+    vector = f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
         gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
     elif gym.registry[task_id].entry_point != single:
         raise ValueError(
             f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}"
         )
-    TASKS[task_id] = cfg
+    TASKS[task_id] = make_cfg
     if training is not None:
         TRAININGS[task_id] = training
     else:
-        # A task that is registered again is not trained as the task was that had the id before.
+        # A task that is registered again must not keep the defaults of an earlier one.
         TRAININGS.pop(task_id, None)
 
 
-def _check_training(training: object) -> None:
-    is_name = isinstance(training, str) and training.count(":") == 1
-    if not is_name and not callable(training):
+def _check_factory(name: str, given: Any, expected: str) -> None:
+    is_valid = given.count(":") == 1 if isinstance(given, str) else callable(given)
+    if not is_valid:
         raise TypeError(
-            "training must be a function that makes TrainingDefaults, or its name as "
-            f"'module:function', got {training!r}"
+            f"{name} must be {expected}, or its name as 'module:function', got {given!r}"
         )
 
 
-def _translated(workflow: Any, cfg: "str | Callable[[], Any]") -> "TaskCfg":
-    cls = resolve_name(workflow) if isinstance(workflow, str) else workflow
-    return cls.task_cfg((resolve_name(cfg) if isinstance(cfg, str) else cfg)())
+def _translated_cfg(cls: Any, make_cfg: "str | Callable[[], Any]") -> "TaskCfg":
+    """Return the configuration of a task in the words of another framework."""
+    if isinstance(cls, str):
+        cls = resolve_name(cls)
+    if isinstance(make_cfg, str):
+        make_cfg = resolve_name(make_cfg)
+    cfg: TaskCfg = cls.task_cfg(make_cfg())
+    return cfg
 
 
 def register_tasks() -> None:
-    """Register the tasks of this package, and those of installed ones, their entry points of the group
-    ``legged_envs.tasks``, id = "module:function"; one that cannot be registered is a warning."""
+    """Register the tasks of this package and those of installed packages.
+
+    A package names its tasks as entry points of the group ``legged_envs.tasks``,
+    id = "module:function". One that cannot be registered is a warning.
+    """
     for task_id, cfg in TASKS.items():
         register(task_id, cfg, training=TRAININGS.get(task_id))
-    # Few have such a package, and to import importlib.metadata takes a fifth of the time of importing this one.
-    if not any(map(_has_tasks, sys.path)):
+    # Few machines have such a package, and importing importlib.metadata takes a fifth of the time
+    # of importing this one.
+    if not any(_names_tasks(folder) for folder in sys.path):
         return
     from importlib.metadata import entry_points
 
@@ -115,8 +139,8 @@ def register_tasks() -> None:
             )
 
 
-def _has_tasks(folder: str) -> bool:
-    """Whether the metadata of a package in ``folder``, one of ``sys.path``, names tasks."""
+def _names_tasks(folder: str) -> bool:
+    """Return True if the metadata of a package in ``folder``, one of ``sys.path``, names tasks."""
     for name in iglob("*-info/entry_points.txt", root_dir=folder or "."):
         with suppress(OSError), open(os.path.join(folder, name), errors="replace") as file:
             if f"[{ENTRY_POINTS}]" in file.read():
@@ -134,68 +158,101 @@ def make_vector_env(
     statistics: bool = True,
     **kwargs: Any,
 ) -> VectorEnv:
-    """The environment with ``TimeLimit``, ``EpisodeStatistics`` and, unless it is DISABLED, ``AutoReset``.
+    """Make the vector environment of a task: ``gymnasium.make_vec`` calls it.
 
-    ``cfg`` is a task configuration in place of the registered one, or changes to that, such as
-    ``{"rewards.torques.weight": 0.0}``. ``max_episode_steps`` is the time limit in control steps; None takes the task's
-    ``episode_length_s``. ``statistics=False`` leaves room for Gymnasium's ``RecordEpisodeStatistics``, which has the
-    same key of ``info``, ``"episode"``. ``kwargs``, else TypeError, are ``device``, ``sim``, ``array``,
-    ``observations``, ``render_mode`` and ``compile``: see :class:`~legged_envs.envs.LeggedVectorEnv`."""
+    It has the wrappers ``TimeLimit``, ``EpisodeStatistics`` and, unless the mode is DISABLED,
+    ``AutoReset``.
+
+    Args:
+        task_id: Registered id.
+        num_envs: Number of environments.
+        cfg: A configuration in place of the registered one, or changes to that by dotted path.
+        autoreset_mode: When environments are reset whose episode ended.
+        max_episode_steps: Time limit in control steps; by default that of the task.
+        statistics: True if ``info`` has ``episode`` when an episode ends.
+        kwargs: ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``: see
+            :class:`~legged_envs.envs.CoreVectorEnv`.
+
+    Raises:
+        TypeError: For another keyword.
+        ValueError: If an argument is not valid.
+    """
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
     core = make_core(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
-    steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
     env: VectorEnv = core
+    limit = core.max_episode_length
+    steps = limit if max_episode_steps is None else max_episode_steps
     if steps is not None:
-        own = core.max_episode_length is not None and steps >= core.max_episode_length
-        env = TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon and own)
+        # A limit below the task's own cuts episodes off; only the task's own can end them.
+        is_own = limit is not None and steps >= limit
+        is_finite_horizon = core.cfg.is_finite_horizon and is_own
+        env = TimeLimit(env, steps, is_finite_horizon=is_finite_horizon)
     if statistics:
         env = EpisodeStatistics(env)
-    return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
+    if mode is not AutoresetMode.DISABLED:
+        env = AutoReset(env, mode)
+    return env
 
 
 def make_env(
     task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any
 ) -> gym.Env:
-    """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
-    it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
+    """Make one robot as a plain ``gymnasium.Env``: ``gymnasium.make`` calls it.
+
+    Args:
+        task_id: Registered id.
+        cfg: A configuration in place of the registered one, or changes to that by dotted path.
+            ``{"episode_length_s": …}`` sets the time limit; ``max_episode_steps`` can only
+            shorten it.
+        kwargs: ``device``, ``sim``, ``observations`` and ``render_mode``: see
+            :class:`~legged_envs.envs.CoreVectorEnv`.
+
+    Raises:
+        TypeError: For another keyword, also for those of ``make_vec`` alone.
+        ValueError: If an argument is not valid.
+    """
     if "num_envs" in kwargs:
-        call = f"gymnasium.make_vec({task_id!r}, num_envs={kwargs['num_envs']})"
-        raise TypeError(f"gymnasium.make makes one environment; for a batch call {call}")
+        raise TypeError(
+            "gymnasium.make makes one environment; for a batch call "
+            f"gymnasium.make_vec({task_id!r}, num_envs={kwargs['num_envs']})"
+        )
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
-    env = LeggedEnv(_resolve_cfg(task_id, cfg), make_core, **kwargs)
-    return (
-        env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
-    )
+    env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    if env.cfg.max_episode_length is None:
+        return env
+    return EpisodeLimit(env, env.cfg.max_episode_length)
 
 
-def make_core(task: "TaskCfg", num_envs: int, **arguments: Any) -> "LeggedVectorEnv":
-    """The vector environment of a configuration, without time limit and without autoreset."""
-    from legged_envs.envs import LeggedVectorEnv
+def make_core(cfg: "TaskCfg", num_envs: int, **arguments: Any) -> "CoreVectorEnv":
+    """Make the vector environment of a configuration, without time limit and autoreset.
 
-    cls: Any = task.workflow[0] if task.workflow else LeggedVectorEnv
-    core: LeggedVectorEnv = cls.make_core(task, num_envs, **arguments)
-    return core
+    Args:
+        cfg: Configuration of the task.
+        num_envs: Number of environments.
+        arguments: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+    """
+    from legged_envs import envs
+
+    return envs.make_core(cfg, num_envs, **arguments)
 
 
 def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":
+    """Return the configuration that ``cfg`` stands for."""
     from legged_envs.envs.cfg import TaskCfg, override
 
     if isinstance(cfg, TaskCfg):
         return cfg
     registered = make_task_cfg(task_id)
-    if cfg is None or isinstance(cfg, Mapping):
-        return override(registered, cfg) if cfg else registered
-    workflow: Any = registered.workflow
-    if workflow is None or not isinstance(cfg, type(workflow[1])):
-        kind = "a TaskCfg" if workflow is None else f"a {type(workflow[1]).__name__}, a TaskCfg"
-        raise TypeError(f"cfg must be {kind} or a mapping of changes, got {type(cfg).__name__}")
-    task: TaskCfg = workflow[0].task_cfg(cfg)
-    return task
+    if cfg is None:
+        return registered
+    if isinstance(cfg, Mapping):
+        return override(registered, cfg)
+    return registered.from_own_cfg(cfg)
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
@@ -211,7 +268,9 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
     for name in given:
         if name not in known:
-            # TorchRL's GymEnv tries keywords, and goes on without those that Python's own words refuse.
-            refused = f"unexpected keyword argument {name!r}"
-            wrong = f"{call} has no keyword {name!r}; {did_you_mean(name, known)}it takes: {', '.join(known)}"
-            raise TypeError(f"{wrong} ({refused})")
+            # TorchRL's GymEnv tries keywords, and continues without those that an error in
+            # Python's own words refuses.
+            raise TypeError(
+                f"{call} has no keyword {name!r}; {did_you_mean(name, known)}"
+                f"it takes: {', '.join(known)} (unexpected keyword argument {name!r})"
+            )

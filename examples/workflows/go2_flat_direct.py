@@ -12,7 +12,6 @@ from legged_envs.managers import EventTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
@@ -112,7 +111,6 @@ class Go2Flat(DirectRLEnv):
         self.wrong_steps = torch.zeros(self.num_envs, 2, dtype=torch.int32)
         self.grace_steps = round(0.1 / self.step_dt)
 
-    @pure
     def _get_observations(self):
         terms = (observations.command, observations.projected_gravity, observations.base_ang_vel)
         terms += (observations.joint_pos, observations.joint_vel, observations.last_action)
@@ -125,7 +123,6 @@ class Go2Flat(DirectRLEnv):
         critic = torch.cat([seen * self.scale, *feet_and_model], dim=1)
         return {"policy": seen, "critic": critic.clamp(-100.0, 100.0)}
 
-    @pure
     def _get_dones(self):
         wrong = torch.stack((terminations.fallen(self), terminations.illegal_contact(self)), dim=1)
         self.wrong_steps = (self.wrong_steps + 1) * wrong
@@ -133,12 +130,10 @@ class Go2Flat(DirectRLEnv):
             1
         ), self.episode_length_buf >= self.max_episode_length
 
-    @pure
     def _get_rewards(self):
         terms = torch.stack([term(self, **params) for term, (_, params) in REWARDS.items()], dim=1)
         return (terms * self.weights).sum(1).clamp_min(0.0)
 
-    @pure
     def _get_costs(self):
         return {
             "joint_position": costs.joint_position(self, soft_limit=0.95),

@@ -8,9 +8,8 @@ import gymnasium as gym
 import torch
 
 import legged_envs
-from legged_envs.compat.legged_gym.legged_robot import LeggedRobot, LeggedRobotCfg
+from legged_envs.compat.legged_gym import LeggedRobot, LeggedRobotCfg
 from legged_envs.mdp import observations, rewards
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 
 POLICY = (
@@ -121,11 +120,9 @@ HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
 
 
 class Go2(LeggedRobot):
-    @pure
     def _reward_trot(self) -> torch.Tensor:
         return rewards.trot(self.core, DIAGONALS, phase_time=0.16)
 
-    @pure
     def _reward_hip_pos(self) -> torch.Tensor:
         return rewards.dof_close_to_default(self.core, HIPS)
 

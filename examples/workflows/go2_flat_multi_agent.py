@@ -12,7 +12,6 @@ from legged_envs.managers import EventTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 
 TASK_ID = "Example/Go2-Flat-Multi-Agent-v0"
@@ -118,11 +117,9 @@ class Go2Flat(DirectMARLEnv):
         terms += (observations.joint_pos, observations.joint_vel, observations.last_action)
         return torch.cat([term(self) for term in terms], dim=1)
 
-    @pure
     def _get_observations(self):
         return {AGENT: self._own()}
 
-    @pure
     def _get_states(self):
         terms = (observations.base_lin_vel, observations.base_height, observations.foot_contact)
         feet_and_model = [term(self) for term in terms]
@@ -131,19 +128,16 @@ class Go2Flat(DirectMARLEnv):
         feet_and_model += [observations.base_com_offset(self) * 20.0, observations.gain_scale(self)]
         return torch.cat([self._own() * self.scale, *feet_and_model], dim=1).clamp(-100.0, 100.0)
 
-    @pure
     def _get_dones(self):
         wrong = torch.stack((terminations.fallen(self), terminations.illegal_contact(self)), dim=1)
         self.wrong_steps = (self.wrong_steps + 1) * wrong
         fallen = (self.wrong_steps > self.grace_steps).any(1)
         return {AGENT: fallen}, {AGENT: self.episode_length_buf >= self.max_episode_length}
 
-    @pure
     def _get_rewards(self):
         terms = torch.stack([term(self, **params) for term, (_, params) in REWARDS.items()], dim=1)
         return {AGENT: (terms * self.weights).sum(1).clamp_min(0.0)}
 
-    @pure
     def _get_costs(self):
         return {
             "joint_position": costs.joint_position(self, soft_limit=0.95),

@@ -1,14 +1,13 @@
-"""What the workflows share: an object with methods in the words of its framework, and the core that calls them."""
+"""What the adapters share: a user's object with methods, the task that calls them, its configuration."""
 
 import copy
+import dataclasses
 import random
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 from math import inf, isfinite
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -18,10 +17,14 @@ import torch
 from gymnasium.vector.utils import create_empty_array
 from torch import Tensor
 
-from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
-from legged_envs.envs.arguments import check_same_structure
+from legged_envs.checks import check_known
+from legged_envs.compat.origins import TerrainOrigins
+from legged_envs.envs import CoreVectorEnv, Spaces
+from legged_envs.envs.arguments import MAX_LISTED_ENVS, check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.mdp.curricula import move_levels
+from legged_envs.envs.changes import apply_changes
+from legged_envs.envs.manager_set import ManagerSet
+from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.state import (
     copy_rows,
     copy_state,
@@ -34,73 +37,157 @@ from legged_envs.state import (
 from legged_envs.tables import TableRepr
 from legged_envs.wrappers import AutoReset, TimeLimit
 
-_GIVEN: ContextVar[dict[str, Any] | None] = ContextVar("_GIVEN", default=None)
-"""The arguments of a core that is made by its id: the constructors of other frameworks have no place for them."""
-_NO_STATE = ("core", "cfg", "extras", "_stack")
-ORIGINS = ("env_origins", "terrain_levels", "terrain_types", "terrain_origins", "max_terrain_level")
-"""Where robots begin, in other frameworks' words: attributes of the core."""
+FLAG_DTYPES = (torch.bool, torch.int32, torch.int64)
+"""Dtypes of flags that a method may return."""
+NOT_STATE = ("core", "cfg", "extras", "_stack")
+"""Attributes of a user's object that are not a part of its saved state."""
 
 
-class WorkflowCore(LeggedVectorEnv):
-    """The vector environment of a :class:`Workflow`, its ``task``. The managers of commands, actions and events are
-    there when the task's constructor goes on, the others, which may evaluate the task's methods, after it."""
+@dataclass
+class AdapterCfg(TaskCfg):
+    """Configuration of a task in the words of another framework."""
 
-    INFERENCE = False
+    user_class: Any = None
+    """The user's class, a subclass of :class:`UserTask`."""
+    own_cfg: Any = None
+    """Configuration in the words of the framework, which the other fields were made from."""
 
-    def __init__(self, task: "Workflow", cfg: TaskCfg, num_envs: int, **arguments: Any):
-        self.task, task.core = task, self
-        super().__init__(cfg, num_envs, **arguments)
+    @property
+    def is_reconfigurable(self) -> bool:
+        """False: the user's methods evaluate the task."""
+        return False
 
-    env_origins = property(
-        lambda self: self.ground.origins if self.ground else torch.zeros_like(self.robot.root_pos_w)
-    )
-    """Where robots begin on rough ground, m, else 0: every environment is a world of its own. Shape: (num_envs, 3)."""
-    terrain_levels, terrain_types = (
-        property(lambda c: c.ground.levels),
-        property(lambda c: c.ground.columns),
-    )
-    terrain_origins, update_env_origins = property(lambda c: c.ground.tile_origins), move_levels
-    max_terrain_level = property(lambda c: len(c.ground.tile_origins))
+    def make_task(self) -> "AdapterTask":
+        """Return a new task, which makes an object of the user's class when it is attached."""
+        task: AdapterTask = self.user_class.ADAPTER(self)
+        return task
 
-    def _set_up(self) -> None:
-        with torch.inference_mode(False):
-            self._move_and_command(self.task.context)
+    def with_changes(self, changes: Mapping[str, Any]) -> TaskCfg:
+        """Return a copy with fields replaced; the framework's own fields come first."""
+        own_names = [name for name in dir(self.own_cfg) if not name.startswith("_")]
+        field_names = [field.name for field in dataclasses.fields(TaskCfg)]
+        first_names = [str(path).partition(".")[0] for path in changes]
+        known = [*own_names, *field_names]
+        check_known("cfg: the task has no", first_names, known, "it has")
+        own_changes = {}
+        other_changes = {}
+        for path, first in zip(changes, first_names, strict=True):
+            if first in own_names:
+                own_changes[path] = changes[path]
+            else:
+                other_changes[path] = changes[path]
+        cfg: TaskCfg = self
+        if own_changes:
+            cfg = self.user_class.task_cfg(apply_changes(self.own_cfg, own_changes))
+        return apply_changes(cfg, other_changes)
 
-    def finish(self) -> None:
-        """Build what needs the task whose constructor has returned, and try its methods."""
-        with torch.inference_mode(False), torch.no_grad():
-            self.task._check()
-            super()._set_up()
-            self._try_out()
-
-    def _try_out(self) -> None:
-        """Begin episodes and take a step, which shows what the task's methods do, and put back what that changed."""
-        state = {"sim": self.sim.get_state(), "random": copy_state(self.random), **self._state()}
-        python, numpy, seeded = (
-            random.getstate(),
-            np.random.get_state(),
-            (self._np_random, self._np_random_seed),
-        )
-        with torch.random.fork_rng([]), preserve_contents(vars(self.task)):
-            self._start_episodes(self._all_ids, 0)
-            self._observe(self._all_ids)
-            self._act(
-                map_tree(
-                    torch.from_numpy,
-                    create_empty_array(self.single_action_space, self.num_envs, np.zeros),
-                )
+    def from_own_cfg(self, cfg: Any) -> TaskCfg:
+        own_class = type(self.own_cfg)
+        if not isinstance(cfg, own_class):
+            raise TypeError(
+                f"cfg must be a {own_class.__name__}, a TaskCfg or a mapping of changes, "
+                f"got {type(cfg).__name__}"
             )
-            for robot in self.robots.values():
+        translated: TaskCfg = self.user_class.task_cfg(cfg)
+        return translated
+
+
+class AdapterTask(TerrainOrigins, ManagerTask):
+    """A task that calls the methods of a user's object.
+
+    The managers of commands, actions and events exist while the constructor of the object runs.
+    The other managers, which may evaluate its methods, are built afterwards.
+
+    Args:
+        cfg: Configuration of the task.
+        user: The user's object, if its constructor makes the environment. None: the task makes
+            the object when it is attached to its environment.
+    """
+
+    uses_inference_mode = False
+
+    cfg: AdapterCfg
+
+    def __init__(self, cfg: AdapterCfg, user: "UserTask | None" = None):
+        super().__init__(cfg)
+        self.is_complete = user is None
+        self._makes_user = user is None
+        self.user: Any = cfg.user_class.__new__(cfg.user_class) if user is None else user
+        """The user's object."""
+
+    @property
+    def context(self) -> Any:
+        """What the terms of the managers see as ``env``."""
+        return self.env
+
+    def attach(self, env: CoreVectorEnv) -> None:
+        super().attach(env)
+        self.user.core = env
+        self.managers = ManagerSet(env, self.context)
+        self.managers.build_motion(self.cfg)
+        self.prepare()
+        if self._makes_user:
+            # A copy: the object may change what it is given, and a pickled environment is made
+            # again from the original.
+            self.user.construct(copy.deepcopy(self.cfg.own_cfg))
+            if "extras" not in vars(self.user):
+                name = type(self.user).__name__
+                base = type(self.user).__mro__[1].__name__
+                raise TypeError(f"{name}.__init__ must call {base}.__init__")
+
+    def prepare(self) -> None:
+        """Make what the constructor of the user's object may read."""
+
+    def build(self) -> Spaces:
+        self.user.check_methods()
+        with torch.no_grad():
+            return self.build_evaluation()
+
+    def build_evaluation(self) -> Spaces:
+        """Build the managers that evaluate terms, and return the spaces."""
+        managers = self.managers
+        managers.build_evaluation(self.cfg)
+        self.cost_names = managers.costs.names
+        self.cost_limits = managers.costs.limits
+        self.log_names = managers.log_names
+        return managers.spaces(self.cfg)
+
+    def verify(self) -> None:
+        """Begin episodes and take a step, so that methods that do not fit are found at once.
+
+        Everything that this changes is restored.
+        """
+        env = self.env
+        python = random.getstate()
+        numpy = np.random.get_state()
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng([]),
+            env.preserved(),
+            preserve_contents(vars(self.user)),
+        ):
+            env.start_episodes(env.all_ids, 0)
+            self.observe(env.all_ids)
+            zeros = create_empty_array(env.single_action_space, env.num_envs, np.zeros)
+            self.act(map_tree(torch.from_numpy, zeros))
+            for robot in env.robots.values():
                 robot.read()
-            self._evaluate()
-            self._observe(None)
+            self.evaluate()
+            self.observe(None)
         random.setstate(python)
         np.random.set_state(numpy)
-        self._np_random, self._np_random_seed = seeded
-        self.set_state(state)
-        self._begun = False
 
-    def check(
+    def place(self, env_ids: Tensor, seeded: bool) -> None:
+        if seeded:
+            self.randomise(env_ids)
+        self.choose_start(env_ids)
+
+    def choose_start(self, env_ids: Tensor) -> None:
+        """Draw commands and first poses of ``env_ids``, shape (n,)."""
+        self.managers.commands.reset(env_ids)
+        self.managers.events.reset(env_ids)
+
+    def check_result(
         self,
         method: str,
         what: str,
@@ -109,194 +196,200 @@ class WorkflowCore(LeggedVectorEnv):
         flags: bool = False,
         least: float = -inf,
     ) -> Tensor:
-        """What a method of the task made; ValueError, naming both, unless it is a float32 tensor (num_envs, *size),
-        finite and at least ``least`` but where physics was bad in this step; with ``flags`` of bools or integers."""
-        dtypes = (torch.bool, torch.int32, torch.int64) if flags else (torch.float32,)
-        shape, where = (self.num_envs, *size), f"{type(self.task).__name__}.{method}"
+        """Check what a method of the user's object made.
+
+        Args:
+            method: Name of the method, for errors.
+            what: Name of the value, for errors.
+            value: The value.
+            size: Expected shape without ``num_envs``.
+            flags: True if bools or integers are expected, otherwise float32.
+            least: Smallest allowed number.
+
+        Returns:
+            The value.
+
+        Raises:
+            ValueError: If shape or dtype are wrong, or a number is not finite or too small, except
+                where the physics was bad in this step.
+        """
+        dtypes = FLAG_DTYPES if flags else (torch.float32,)
+        shape = (self.env.num_envs, *size)
         if not isinstance(value, Tensor) or value.shape != shape or value.dtype not in dtypes:
-            given = (
-                f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+            given = repr(value)
+            if isinstance(value, Tensor):
+                given = f"{value.dtype} {tuple(value.shape)}"
+            raise ValueError(
+                f"{type(self.user).__name__}.{method} must give {what} of shape {shape}, "
+                f"{dtypes}, got {given}"
             )
-            raise ValueError(f"{where} must give {what} of shape {shape}, {dtypes}, got {given}")
         self.check_numbers(method, what, value, least)
         return value
 
     def check_numbers(self, method: str, what: str, value: Tensor, least: float = -inf) -> None:
-        if isfinite(value.sum().item()) and least == -inf:
+        """Check that numbers are finite and at least ``least``: see :meth:`check_result`."""
+        if least == -inf and isfinite(value.sum().item()):
             return
-        bad = ~(value.isfinite() & (value >= least)).reshape(len(value), -1).all(1)
-        if self._recovered is not None and len(bad) == self.num_envs:
-            bad &= ~self._recovered
-        if env_ids := bad.nonzero()[:8, 0].tolist():
-            low = f", or below {least}" if isfinite(least) else ""
-            wrong = f"{type(self.task).__name__}.{method} gave {what} that is not finite{low}"
+        is_bad = ~(value.isfinite() & (value >= least)).reshape(len(value), -1).all(1)
+        recovered = self.env.recovered
+        if recovered is not None and len(is_bad) == self.env.num_envs:
+            is_bad &= ~recovered
+        env_ids = is_bad.nonzero()[:MAX_LISTED_ENVS, 0].tolist()
+        if env_ids:
+            or_below = f", or below {least}" if isfinite(least) else ""
             raise ValueError(
-                f"{wrong}, in environments {env_ids}: guard divisions, roots and logarithms"
+                f"{type(self.user).__name__}.{method} gave {what} that is not finite{or_below}, "
+                f"in environments {env_ids}: guard divisions, roots and logarithms"
             )
 
-    def _observe_new(self, env_ids: Tensor, look: Callable[[], None]) -> None:
-        """Let the managers' groups, and ``look``, which is for whole batches, take in the rows of ``env_ids`` alone."""
-        with others_unchanged(self.task, env_ids):
-            for group in self._groups:
-                group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
-            look()
+    def observe_first(self, env_ids: Tensor, observe_all: Callable[[], None]) -> None:
+        """Observe episodes that begin, and keep what other environments have observed.
 
-    def _report_log(self) -> dict[str, Any]:
-        info = super()._report_log()
-        own = {
-            key: value
-            for kind in ("episode", "log")
-            for key, value in self.task.extras.pop(kind, {}).items()
-        }
-        exported = {k: self._export(v) if isinstance(v, Tensor) else v for k, v in own.items()}
-        return {**info, "log": {**info.get("log", {}), **exported}} if own else info
+        Args:
+            env_ids: Environments whose episode begins, shape (n,).
+            observe_all: Method of the user's object, which observes whole batches.
+        """
+        with others_unchanged(self.user, env_ids):
+            for group in self.managers.shown_groups:
+                rows = group.compute_rows(env_ids)
+                group.value = group.value.index_copy(0, env_ids, rows)
+            observe_all()
 
-    def _own_state(self) -> dict[str, Any]:
-        return {
-            **super()._own_state(),
-            "task": SimpleNamespace(**copy_state(self.task._stateful())),
-        }
+    def take_log(self) -> dict[str, Any]:
+        log: dict[str, Any] = {}
+        for kind in ("episode", "log"):
+            log.update(self.user.extras.pop(kind, {}))
+        return log
 
-    def _check_own_state(self, state: dict[str, Any]) -> None:
-        given = vars(
-            state["task"]
-        )  # of which what is no tensor may be longer, or there at some times only
-        own = {
-            name: value
-            for name, value in self.task._stateful().items()
-            if isinstance(value, Tensor)
-        }
-        own = {name: value for name, value in own.items() if isinstance(given.get(name), Tensor)}
-        check_same_structure(
-            {name: given[name] for name in own}, own, f"the state of {type(self.task).__name__}"
-        )
+    def state(self) -> dict[str, Any]:
+        # A namespace is compared as a whole: attributes may exist at some times only.
+        own = SimpleNamespace(**copy_state(self.user.stateful_attributes()))
+        return {**super().state(), "task": own}
 
-    def _load_own_state(self, state: dict[str, Any]) -> None:
-        super()._load_own_state({name: part for name, part in state.items() if name != "task"})
+    def check_state(self, state: dict[str, Any]) -> None:
+        given = vars(state["task"])
+        expected = {}
+        for name, value in self.user.stateful_attributes().items():
+            if isinstance(value, Tensor) and isinstance(given.get(name), Tensor):
+                expected[name] = value
+        tensors = {name: given[name] for name in expected}
+        check_same_structure(tensors, expected, f"the state of {type(self.user).__name__}")
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
         for name, value in vars(state["task"]).items():
-            setattr(self.task, name, replace_in_place(vars(self.task).get(name), value))
+            present = vars(self.user).get(name)
+            setattr(self.user, name, replace_in_place(present, value))
 
-    def close_extras(self, **kwargs: Any) -> None:
-        super().close_extras(**kwargs)
-        self.task.extras = {}
-
-    def __reduce__(self) -> Any:
-        make = partial(type(self.task).make_core, self.cfg, self.num_envs, **self._arguments)
-        return make, (), {**self.__getstate__(), "made_from": None}
+    def close(self) -> None:
+        self.user.extras = {}
+        super().close()
 
 
-class _Finished(ABCMeta):
-    """Finishes the core of an object after its whole constructor, those of subclasses too."""
+class UserTask(TableRepr):
+    """A task as a user writes it: methods with the names of another framework.
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        task = super().__call__(*args, **kwargs)
-        if vars(task).get("core") is None:
-            base = cls.__mro__[1].__name__
-            raise TypeError(
-                f"{cls.__name__}.__init__ must call that of its base class: {base}.__init__"
-            )
-        task.core.finish()
-        return task
+    It is not an environment of Gymnasium; :attr:`core` is. Attributes that this object does not
+    have are those of ``core`` and of its task: ``robot``, ``sim``, ``random``, ``num_envs``,
+    ``device``, ``step_dt``, … So it serves as ``env`` of the terms of :mod:`legged_envs.mdp`.
+    """
 
-
-class Workflow(TableRepr, metaclass=_Finished):
-    """A task as a user writes it: methods with the names of another framework. It is no environment of Gymnasium's,
-    ``core`` is, and what this object has no attribute for is looked up in that: ``robot``, ``sim``, ``random``,
-    ``num_envs``, ``device``, ``step_dt``, … So it serves as ``env`` of the terms of ``mdp/`` and of managers."""
-
-    CORE: ClassVar[type[WorkflowCore]] = WorkflowCore
-    core: WorkflowCore
+    ADAPTER: ClassVar[type[AdapterTask]] = AdapterTask
+    """Class of the task that calls the methods."""
+    core: CoreVectorEnv
+    """The vector environment."""
     cfg: Any
-    """The configuration in the words of the framework; ``core.cfg`` is the :class:`TaskCfg` made from it."""
+    """Configuration in the words of the framework; ``core.cfg`` is made from it."""
     extras: dict[str, Any]
-    """What the task reports; ``extras["log"]`` and ``extras["episode"]`` of a reset join ``info["log"]``."""
+    """What the task reports; ``extras["log"]`` and ``extras["episode"]`` join ``info["log"]``."""
 
-    def _make_core(self, cfg: Any, num_envs: int, **arguments: Any) -> None:
-        """Make ``core`` from the framework's ``cfg``. What is given to :meth:`make_core` has precedence."""
-        self.cfg, self.extras = cfg, {}
-        given = {
-            "num_envs": num_envs,
-            "array": "torch",
-            "observations": "dict",
-            **arguments,
-            **(_GIVEN.get() or {}),
-        }
-        self.CORE(self, given.pop("cfg", None) or self.task_cfg(cfg), **given)
+    def make_core(self, cfg: Any, num_envs: int, **arguments: Any) -> None:
+        """Make the environment, unless it exists because it makes this object.
 
-    @classmethod
-    def make_core(cls, cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
-        """The vector environment of a task of this class, without time limit and without autoreset."""
-        assert cfg.workflow is not None
-        given = {
-            "array": "numpy",
-            "observations": "policy",
-            "cfg": cfg,
-            "num_envs": num_envs,
-            **arguments,
-        }
-        token = _GIVEN.set(given)
-        try:
-            return cls._construct(copy.deepcopy(cfg.workflow[1])).core
-        finally:
-            _GIVEN.reset(token)
+        Args:
+            cfg: Configuration in the words of the framework.
+            num_envs: Number of environments.
+            arguments: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+        """
+        self.cfg = cfg
+        self.extras = {}
+        if "core" in vars(self):
+            return
+        task = self.ADAPTER(type(self).task_cfg(cfg), user=self)
+        options = {"array": "torch", "observations": "dict", **arguments}
+        CoreVectorEnv(task, num_envs, **options)
 
     @classmethod
-    def task_cfg(cls, cfg: Any) -> TaskCfg:
-        """What a configuration in the words of the framework says in ours."""
-        return replace(cls._translate(cfg), workflow=(cls, cfg))
+    def task_cfg(cls, cfg: Any) -> AdapterCfg:
+        """Translate a configuration in the words of the framework."""
+        translated = cls._translate(cfg)
+        fields = {}
+        for field in dataclasses.fields(TaskCfg):
+            fields[field.name] = getattr(translated, field.name)
+        return AdapterCfg(**fields, user_class=cls, own_cfg=cfg)
 
     @classmethod
     @abstractmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        """The robot, simulation, time limit and terms of ``cfg``."""
+        """Return robot, simulation, time limit and terms of ``cfg``."""
 
-    @classmethod
-    def _construct(cls, cfg: Any) -> "Workflow":
-        """An object as the framework makes it."""
-        return cls(cfg)  # type: ignore[call-arg]
+    def construct(self, cfg: Any) -> None:
+        """Call the constructor as the framework does."""
+        self.__init__(cfg)  # type: ignore[misc]
 
-    context = property(lambda self: self)
-    """What the terms of the managers see as ``env``."""
+    def check_methods(self) -> None:
+        """Check that the task has the methods that it needs.
 
-    def _check(self) -> None:
-        """Raise an exception, naming class and method, if the task lacks what it needs."""
+        Raises:
+            TypeError: If one is missing; the error names class and method.
+        """
 
     @property
     def stack(self) -> AutoReset:
-        """The environment with the time limit of the task and autoreset in the same step."""
+        """The environment with the task's time limit and autoreset in the same step."""
         if "_stack" not in vars(self):
-            core, steps = self.core, self.core.max_episode_length
-            finite = core.cfg.is_finite_horizon
-            self._stack = AutoReset(
-                core if steps is None else TimeLimit(core, steps, is_finite_horizon=finite)
-            )
+            core = self.core
+            env: Any = core
+            steps = core.max_episode_length
+            if steps is not None:
+                env = TimeLimit(env, steps, is_finite_horizon=core.cfg.is_finite_horizon)
+            self._stack = AutoReset(env)
         return self._stack
 
-    def _stateful(self) -> dict[str, Any]:
-        """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts, lists."""
+    def stateful_attributes(self) -> dict[str, Any]:
+        """Return the attributes that a saved state holds, by name.
+
+        These are tensors, numbers and objects with a state, also in dicts and lists.
+        """
         return {
             name: value
             for name, value in vars(self).items()
-            if name not in _NO_STATE and is_state(value)
+            if name not in NOT_STATE and is_state(value)
         }
 
     def _describe(self) -> str:
         return f"{self.core}" if "core" in vars(self) else ""
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name.startswith("__")
-            or (value := getattr(vars(self).get("core"), name, _NO_STATE)) is _NO_STATE
-        ):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return value
+        core = vars(self).get("core")
+        if core is not None and not name.startswith("__"):
+            for owner in (core, core.task):
+                if hasattr(owner, name):
+                    return getattr(owner, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 @contextmanager
-def others_unchanged(task: "Workflow", env_ids: Tensor, **more: dict[str, Any]) -> Iterator[None]:
-    """Keep the rows of all environments but ``env_ids`` of what ``task`` and ``more`` have, also in dicts and lists:
-    methods are for whole batches."""
-    before = copy_rows({**task._stateful(), **more}, task.num_envs)
+def others_unchanged(user: UserTask, env_ids: Tensor, **more: dict[str, Any]) -> Iterator[None]:
+    """Keep the rows of all other environments in a user's tensors: methods are for whole batches.
+
+    Args:
+        user: The user's object; tensors in its dicts and lists are kept too.
+        env_ids: Environments whose rows may change, shape (n,).
+        more: Further dicts of attributes.
+    """
+    before = copy_rows({**user.stateful_attributes(), **more}, user.core.num_envs)
     yield
-    others = torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False)
-    restore_rows(ChainMap(vars(task), more), before, others)
+    others = torch.ones(user.core.num_envs, dtype=torch.bool)
+    others[env_ids.cpu()] = False
+    restore_rows(ChainMap(vars(user), more), before, others)

@@ -1,16 +1,16 @@
-"""The environment classes."""
+"""The environment classes, and the interface of a task."""
 
-from legged_envs.envs.core import CoreVectorEnv
-from legged_envs.envs.manager_task import LeggedVectorEnv, unwrap
+from legged_envs.envs.core import CoreVectorEnv, make_core, unwrap
 from legged_envs.envs.single import EpisodeLimit, LeggedEnv
-from legged_envs.envs.task import Evaluation, TaskHooks
+from legged_envs.envs.task import Evaluation, Spaces, Task
 
 __all__ = [
     "CoreVectorEnv",
     "EpisodeLimit",
     "Evaluation",
     "LeggedEnv",
-    "LeggedVectorEnv",
-    "TaskHooks",
+    "Spaces",
+    "Task",
+    "make_core",
     "unwrap",
 ]

@@ -1,4 +1,4 @@
-"""Checks of what a caller passes to a vector environment. Each error says what was given and what is expected."""
+"""Checks of what a caller passes to a vector environment."""
 
 import math
 import operator
@@ -8,94 +8,153 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-_FLOAT32 = np.dtype(np.float32)  # to compare with a type takes longer
+MAX_LISTED_ENVS = 8
+"""Largest number of environments that an error lists."""
+OTHER_ENVIRONMENT = "is of another environment: it has {} where this one has {}"
+"""Error about a state that does not fit; the fields are the given and the expected structure."""
 
 
-OF_ANOTHER = "is of another environment: it has {} where this one has {}"
+def check_same_structure(
+    given: Any, own: Any, where: str, message: str = OTHER_ENVIRONMENT
+) -> None:
+    """Check that two trees have the same keys, lengths, shapes and dtypes.
 
+    Args:
+        given: Tree of dicts, lists and tuples with tensors; None fits anything.
+        own: The expected tree; a None in it fits anything.
+        where: Name of the given tree, for errors.
+        message: Text of the error after ``where``, with two fields: given and expected structure.
 
-def check_same_structure(given: Any, own: Any, where: str, wrong: str = OF_ANOTHER) -> None:
-    """Raise ValueError at the first difference in keys, lengths, shapes or dtypes of two trees; None fits anything."""
-    ours, theirs = _structure(own), _structure(given)
-    if given is None or ours is None:
+    Raises:
+        ValueError: At the first difference.
+    """
+    expected = _structure(own)
+    if given is None or expected is None:
         return
-    if theirs != ours:
-        got = theirs or type(given).__name__
-        raise ValueError(f"{where} {wrong.format(got, ours)}")
-    if not isinstance(own, torch.Tensor):
-        for key, item in own.items() if isinstance(own, dict) else enumerate(own):
-            check_same_structure(given[key], item, f"{where}[{key!r}]", wrong)
+    actual = _structure(given)
+    if actual != expected:
+        description = message.format(actual or type(given).__name__, expected)
+        raise ValueError(f"{where} {description}")
+    if isinstance(own, torch.Tensor):
+        return
+    items = own.items() if isinstance(own, dict) else enumerate(own)
+    for key, item in items:
+        check_same_structure(given[key], item, f"{where}[{key!r}]", message)
 
 
 def _structure(value: Any) -> str | None:
+    """Return a text that equal structures share; None for a value without structure."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
     if isinstance(value, dict):
         return f"{sorted(value)}"
-    return f"{len(value)} entries" if isinstance(value, (list, tuple)) else None
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} entries"
+    return None
 
 
 def check_actions(actions: Any, space: gym.Space[Any], array: str, device: torch.device) -> Any:
-    """The actions as tensors on ``device``, float32 for a box and int64 for what is discrete, in the structure of
-    ``space``, that of a batch; TypeError or ValueError if they are not of it."""
+    """Check the actions of all environments and copy them to ``device``.
+
+    Args:
+        actions: Actions in the structure of ``space``.
+        space: Batched action space.
+        array: Expected kind of arrays, ``"numpy"`` or ``"torch"``.
+        device: Device of the result.
+
+    Returns:
+        Tensors in the structure of ``space``: float32 for a box, int64 for discrete spaces.
+
+    Raises:
+        TypeError: If the actions are of another type.
+        ValueError: If they do not have the structure or shape of the space, or are not finite.
+    """
     if isinstance(space, gym.spaces.Box):
         return check_action(actions, space.shape, array).to(device)
-    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
-        spaces: dict[Any, Any] = (
-            dict(space) if isinstance(space, gym.spaces.Dict) else dict(enumerate(space))
-        )
-        given: Any = dict(enumerate(actions)) if isinstance(actions, tuple) else actions
-        if not isinstance(given, dict) or given.keys() != spaces.keys():
-            raise ValueError(
-                f"actions must have the parts {list(spaces)} of {space}, got {actions!r}"
-            )
-        parts = {
-            key: check_actions(given[key], part, array, device) for key, part in spaces.items()
+    if isinstance(space, gym.spaces.Dict):
+        if not isinstance(actions, dict) or actions.keys() != space.keys():
+            raise _other_parts(actions, list(space.keys()), space)
+        return {
+            key: check_actions(actions[key], part, array, device) for key, part in space.items()
         }
-        return parts if isinstance(space, gym.spaces.Dict) else tuple(parts.values())
+    if isinstance(space, gym.spaces.Tuple):
+        if not isinstance(actions, tuple) or len(actions) != len(space):
+            raise _other_parts(actions, list(range(len(space))), space)
+        return tuple(
+            check_actions(given, part, array, device)
+            for given, part in zip(actions, space, strict=True)
+        )
     numbers = np.asarray(actions)
     if numbers.dtype.kind not in "iu" or not space.contains(numbers.astype(space.dtype)):
         raise ValueError(f"actions must be integers of {space}, got {actions!r}")
     return torch.as_tensor(numbers.astype(np.int64), device=device)
 
 
+def _other_parts(actions: Any, expected: list[Any], space: gym.Space[Any]) -> ValueError:
+    return ValueError(f"actions must have the parts {expected} of {space}, got {actions!r}")
+
+
 def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
-    """The actions, an array of the kind ``array`` or lists, as a float32 tensor; TypeError or ValueError if they are of
-    another kind, no real numbers, not of ``shape`` or not finite."""
-    if isinstance(actions, np.ndarray):
-        if array != "numpy":
-            raise TypeError(
-                "this environment takes tensors (array='torch') as actions, got a numpy array"
-            )
-        own = actions.copy() if actions.dtype == _FLOAT32 else action_array(actions, shape)
-        action = torch.from_numpy(own)  # torch does not read one that runs backwards
-    elif isinstance(actions, torch.Tensor):
-        if array != "torch":
-            raise TypeError(
-                "this environment was made with array='numpy', so actions must be arrays; got a tensor"
-            )
-        action = actions.detach()
-    elif isinstance(actions, (list, tuple)):
-        action = torch.from_numpy(action_array(actions, shape))
-    else:
-        raise TypeError(
-            f"actions must be a {array} array or lists of numbers, got {type(actions).__name__}"
-        )
+    """Return the actions of a box space as a float32 tensor.
+
+    Args:
+        actions: An array of the kind ``array``, or lists of numbers.
+        shape: Expected shape.
+        array: ``"numpy"`` or ``"torch"``.
+
+    Raises:
+        TypeError: If the actions are of another type, or not real numbers.
+        ValueError: If they have another shape, or are not finite.
+    """
+    action = _action_tensor(actions, shape, array)
     if action.shape != shape:
         raise ValueError(f"actions must have shape {shape}, got {tuple(action.shape)}")
     if action.dtype != torch.float32:
         if action.dtype == torch.bool or action.is_complex():
             raise TypeError(f"actions must be real numbers, got {action.dtype}")
         action = action.to(torch.float32)
+    # One sum is faster than a flag per number, and not finite if any number is not.
     if not math.isfinite(action.sum().item()):
-        rows = (~torch.isfinite(action)).any(1).nonzero().squeeze(1).tolist()
-        if rows:
-            raise ValueError(f"actions are not finite, as float32, in environments {rows[:8]}")
+        is_bad = ~torch.isfinite(action)
+        env_ids = is_bad.any(1).nonzero().squeeze(1).tolist()
+        if env_ids:
+            raise ValueError(
+                f"actions are not finite, as float32, in environments {env_ids[:MAX_LISTED_ENVS]}"
+            )
     return action
 
 
+def _action_tensor(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
+    if isinstance(actions, np.ndarray):
+        if array != "numpy":
+            raise TypeError(
+                "this environment takes tensors (array='torch') as actions, got a numpy array"
+            )
+        # A copy, because the caller may change the array, and torch does not read an array with
+        # negative strides.
+        is_float32 = actions.dtype == np.float32
+        return torch.from_numpy(actions.copy() if is_float32 else action_array(actions, shape))
+    if isinstance(actions, torch.Tensor):
+        if array != "torch":
+            raise TypeError(
+                "this environment was made with array='numpy', so actions must be arrays; "
+                "got a tensor"
+            )
+        return actions.detach()
+    if isinstance(actions, (list, tuple)):
+        return torch.from_numpy(action_array(actions, shape))
+    raise TypeError(
+        f"actions must be a {array} array or lists of numbers, got {type(actions).__name__}"
+    )
+
+
 def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
-    """Arrays or lists of real numbers as a new float32 array; ValueError unless they are of ``shape``."""
+    """Return arrays or lists of real numbers as a new float32 array.
+
+    Raises:
+        TypeError: If they are not real numbers.
+        ValueError: If they have another shape, or rows of different lengths.
+    """
     try:
         array = np.asarray(actions)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -108,44 +167,61 @@ def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
         )
     if array.shape != shape:
         raise ValueError(f"actions must have shape {shape}, got {array.shape}")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # a number beyond float32 is infinite, and refused later
         return array.astype(np.float32)
 
 
 def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
-    """The seed as an int or a list of them; TypeError or ValueError if it is neither, or the list too short or long."""
+    """Return the seed as an int, or as a list with one int per environment.
+
+    Raises:
+        TypeError: If the seed is neither an integer nor a list of integers.
+        ValueError: If a seed is negative, or the list has another length.
+    """
     if seed is None:
         return None
-    try:
-        one = not isinstance(seed, (list, tuple, np.ndarray))
-        seeds = [operator.index(s) for s in ([seed] if one else seed)]
-        if any(isinstance(s, bool) for s in ([seed] if one else seed)):
-            raise TypeError
-    except TypeError:
-        raise TypeError(f"seed must be an integer or a list of them, got {seed!r}") from None
+    is_list = isinstance(seed, (list, tuple, np.ndarray))
+    seeds = [_integer_seed(each, seed) for each in (seed if is_list else [seed])]
     if min(seeds, default=0) < 0:
         raise ValueError(f"seeds must not be negative, got {seed!r}")
-    if one:
+    if not is_list:
         return seeds[0]
     if len(seeds) != num_envs:
         raise ValueError(f"a list of seeds needs num_envs={num_envs} entries, got {len(seeds)}")
     return seeds
 
 
+def _integer_seed(value: Any, seed: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
+    return number
+
+
 def check_reset_options(
     options: dict[str, Any] | None, num_envs: int, array: str, device: torch.device
 ) -> torch.Tensor | None:
-    """The mask of a partial reset, None if there is none; TypeError or ValueError if it or an option is not valid."""
+    """Return the mask of a partial reset, shape (num_envs,), bool; None if there is none.
+
+    Raises:
+        TypeError: If the mask is not an array of the kind ``array``, or not boolean.
+        ValueError: If there is another option, or the mask has another shape.
+    """
     if not options:
         return None
-    if unknown := sorted(set(options) - {"reset_mask"}):
+    unknown = sorted(set(options) - {"reset_mask"})
+    if unknown:
         raise ValueError(f"unknown reset option {unknown[0]!r}; the one option is 'reset_mask'")
     given: Any = options["reset_mask"]
     if not isinstance(given, np.ndarray if array == "numpy" else torch.Tensor):
-        raise TypeError(
-            f"reset_mask must be a {array} array, got {type(given).__module__}.{type(given).__name__}"
-        )
-    mask = torch.as_tensor(given.copy() if isinstance(given, np.ndarray) else given, device=device)
+        kind = f"{type(given).__module__}.{type(given).__name__}"
+        raise TypeError(f"reset_mask must be a {array} array, got {kind}")
+    if isinstance(given, np.ndarray):
+        given = given.copy()
+    mask = torch.as_tensor(given, device=device)
     if mask.shape != (num_envs,):
         raise ValueError(f"reset_mask must have shape ({num_envs},), got {tuple(mask.shape)}")
     if mask.dtype != torch.bool:

@@ -1,12 +1,11 @@
-"""The lifecycle that every task shares: arguments, random streams, masked reset, the order of a step, saved state."""
+"""The core environment: the lifecycle that every task shares."""
 
 import copy
-import ctypes
 import dataclasses
-import functools
 import os
 import pickle
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -17,64 +16,60 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, create_empty_array
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs.arguments import (
-    check_actions,
-    check_reset_options,
-    check_same_structure,
-    check_seed,
-)
+from legged_envs.envs import saved_state
+from legged_envs.envs.arguments import check_actions, check_reset_options, check_seed
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.task import TaskHooks
+from legged_envs.envs.episode_log import EpisodeLog
+from legged_envs.envs.execution import step_mode
+from legged_envs.envs.managed import ManagedEnv
+from legged_envs.envs.task import Task
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
-from legged_envs.state import copy_state, map_tree, restore_state
+from legged_envs.state import map_tree
 from legged_envs.tables import TableRepr
 
-STATE = {
-    "episode_steps": "_episode_steps",
-    "bad_physics": "_bad_physics",
-    "over": "_over",
-    "ended_rows": "_ended_rows",
-}
-STATE |= {
-    "steps": "num_steps",
-    "robots": "robots",
-    "ground": "ground",
-    "observation": "_last_observation",
-}
-"""Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
+MAX_PICTURES = 4
+"""Largest number of environments that :meth:`CoreVectorEnv.render` draws."""
 
 
-class CoreVectorEnv(VectorEnv, TaskHooks, TableRepr):
-    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
-    the hooks of :class:`~legged_envs.envs.task.TaskHooks`. A step: ``_act`` → recovery from bad physics →
-    ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
-    evaluation. An environment whose episode ended goes on until ``reset(options={"reset_mask": mask})``. A reset:
-    ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it
-    leaves every other environment bit-identical.
+class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
+    """A vector environment that has a task. Nobody subclasses it.
 
-    ``info`` holds, as arrays like the observations: on every step ``cost`` (num_envs,) and ``costs`` (num_envs, K) in
-    the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means over those
-    episodes, and under ``termination/…`` how many ended for which reason.
+    There is no time limit and no autoreset: wrappers add both. An environment whose episode ended
+    runs on until ``reset(options={"reset_mask": mask})``.
 
-    ``sim`` names the physics engine. ``array``, ``"numpy"`` or ``"torch"``, is the kind of arrays taken and given.
-    ``observations`` gives the ``"policy"`` group's vector, or a ``"dict"`` of every group. ``render_mode`` is None or
-    ``"rgb_array"``. ``compile`` fuses the maths of a step, but for terms not marked pure, into C++ with TorchInductor:
-    a step of one robot takes about 0.6 × the time, and results differ in the last digits; the first call for a task and
-    ``num_envs`` takes half a minute and fills ``TORCHINDUCTOR_CACHE_DIR``. ValueError if an argument or a field of
-    ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
+    A step, in order: ``task.act``, recovery from bad physics, ``task.evaluate``, ``task.advance``,
+    ``task.observe``. With ``cfg.advance_first``, ``advance`` comes before ``evaluate``.
+
+    A reset, in order: end the running episodes, seed, default pose, ``task.place``,
+    ``sim.forward``, ``task.begin_episodes``, ``task.observe``. It leaves every other environment
+    bit-identical.
+
+    ``info`` of a step holds ``cost``, shape (num_envs,), and ``costs``, shape (num_envs, K), in the
+    order of ``cost_names``. ``info`` of a reset after episodes holds ``log``, a dict of scalars:
+    means over these episodes, and under ``termination/…`` the number that ended for each reason.
+
+    Args:
+        task: The task; its ``cfg`` has robot, physics, scene and time limit.
+        num_envs: Number of environments.
+        device: Device of the tensors and of engines that run on a GPU.
+        sim: Name of the physics engine.
+        array: ``"numpy"`` or ``"torch"``, the kind of arrays that are taken and returned.
+        observations: ``"policy"`` for that group's vector, ``"dict"`` for every group.
+        render_mode: None or ``"rgb_array"``.
+
+    Raises:
+        ValueError: If an argument or a field of the configuration is not valid.
+    """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "autoreset_mode": AutoresetMode.DISABLED,
         "render_modes": ["rgb_array"],
     }
-    INFERENCE = True
-    """Whether the hooks run in inference mode, which is faster; else without gradients, so that tensors which they make
-    can be changed from outside."""
 
     def __init__(
         self,
-        cfg: TaskCfg,
+        task: Task,
         num_envs: int,
         *,
         device: str = "cpu",
@@ -82,365 +77,447 @@ class CoreVectorEnv(VectorEnv, TaskHooks, TableRepr):
         array: str = "numpy",
         observations: str = "policy",
         render_mode: str | None = None,
-        compile: bool = False,
     ):
         num_envs = whole_number("num_envs", num_envs)
         check_choice("array", array, ("numpy", "torch"))
         check_choice("observations", observations, ("policy", "dict"))
         check_choice("render_mode", render_mode, (None, "rgb_array"))
-        check_choice("compile", compile, (False, True))
-        cfg.check()
-        choices = {
+        task.cfg.check()
+        self._arguments: dict[str, Any] = {
+            "device": device,
+            "sim": sim,
             "array": array,
             "observations": observations,
             "render_mode": render_mode,
-            "compile": compile,
         }
-        self._arguments: dict[str, Any] = {"device": device, "sim": sim, **choices}
-        self.cfg = copy.deepcopy(
-            cfg
-        )  # what is changed in it later must not change half of this environment
-        self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
-        self.step_dt, self.max_episode_length_s = cfg.sim.step_dt, cfg.episode_length_s
-        self.decimation, self.max_episode_length = cfg.sim.decimation, cfg.max_episode_length
-        """Control time step, s, and how many of physics it has; time limit of the task, s and control steps, which the
-        ``TimeLimit`` wrapper keeps."""
-        self._compile, self._dict_observations = compile, observations == "dict"
+        self.task = task
+        """The task of the environments."""
+        # A copy: what is changed in the given one later must not change half of this environment.
+        self.cfg: TaskCfg = copy.deepcopy(task.cfg)
+        """Configuration of the task."""
+        task.cfg = self.cfg
+        self.num_envs = num_envs
+        self.array = array
+        """Kind of arrays that are taken and returned, ``"numpy"`` or ``"torch"``."""
+        self.render_mode = render_mode
+        self.step_dt = self.cfg.sim.step_dt
+        """Duration of one control step, s."""
+        self.decimation = self.cfg.sim.decimation
+        """Physics steps per control step."""
+        self.max_episode_length_s = self.cfg.episode_length_s
+        """Time limit of an episode, s; ``TimeLimit`` enforces it."""
+        self.max_episode_length = self.cfg.max_episode_length
+        """Time limit of an episode, control steps; None without one."""
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
+        self.shows_groups = observations == "dict"
+        """True if every observation group is shown, not only ``"policy"``."""
         self._process = os.getpid()
-        with torch.inference_mode(
-            False
-        ):  # buffers are plain tensors: they may be written to from anywhere
-            self.sim = make_simulation(
-                sim, self.cfg.robot, self.cfg.sim, num_envs, device, self.cfg.scene
-            )
-            self.sim.viewer = self.cfg.viewer
-            self.device = self.sim.device
-            self.random = RandomStreams(num_envs, self.device)
-            self.robots = {
-                name: RobotState(each, self.step_dt) for name, each in self.sim.robots.items()
-            }
-            """All robots of the scene by name; ``robot`` is the first, ``"robot"``."""
-            self.robot = self.robots["robot"]
-            self.ground = self.sim.ground
-            self._all_ids = torch.arange(num_envs, device=self.device)
-            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
-            self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
-        self._recovered: torch.Tensor | None = (
-            None  # which environments met bad physics in this step
-        )
+        with torch.inference_mode(False):  # buffers are plain tensors that anyone may write to
+            self._make_simulation(sim, device)
+            self._make_buffers()
+            task.attach(self)
+        if task.is_complete and not self.is_built:
+            self.build()
+
+    def _make_simulation(self, sim: str, device: str) -> None:
+        cfg = self.cfg
+        self.sim = make_simulation(sim, cfg.robot, cfg.sim, self.num_envs, device, cfg.scene)
+        """The physics of all environments, seen through the first robot."""
+        self.sim.viewer = cfg.viewer
+        self.device = self.sim.device
+        """Device of all tensors."""
+        self.random = RandomStreams(self.num_envs, self.device)
+        """Random streams of the environments."""
+        self.robots = {
+            name: RobotState(robot, self.step_dt) for name, robot in self.sim.robots.items()
+        }
+        """State of each robot of the scene by name; the first is called ``"robot"``."""
+        self.robot = self.robots["robot"]
+        """State of the first robot."""
+        self.ground = self.sim.ground
+        """Rough ground; None on a plane."""
+
+    def _make_buffers(self) -> None:
         self.num_steps = 0
         """Control steps since the environment was made."""
-        self._begun = False  # whether there has been a reset or a state
-        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
-        self._set_up()
+        self.is_built = False
+        """True once :meth:`build` has run."""
+        self.has_begun = False
+        """True after the first reset, or after a state was loaded."""
+        self.all_ids = torch.arange(self.num_envs, device=self.device)
+        """Indices of all environments. Shape: (num_envs,)."""
+        self.episode_steps = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
+        """Control steps of the present episodes. Shape: (num_envs,), int32."""
+        self.had_bad_physics = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        """Episodes in which the physics diverged. Shape: (num_envs,), bool."""
+        self.has_ended = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        """Episodes that are logged already and run on until a reset. Shape: (num_envs,), bool."""
+        self.recovered: torch.Tensor | None = None
+        """Environments that were reset in this step for bad physics. Shape: (num_envs,), bool.
 
-    def _set_up(self) -> None:
-        """Build what the task needs, and the spaces."""
+        None if there are none.
+        """
+
+    def set_time_limit(self, seconds: float) -> None:
+        """Set the time limit of the task, s; before wrappers are added."""
+        self.cfg.episode_length_s = seconds
+        self.max_episode_length_s = seconds
+        self.max_episode_length = self.cfg.max_episode_length
+
+    def build(self) -> None:
+        """Let the task build its parts, and make the spaces. Called once."""
         with torch.inference_mode(False):
-            spaces, self.single_action_space = self._build()
-            if "policy" not in spaces:
-                raise ValueError(f"observations need a group 'policy', got {list(spaces)}")
-            self.group_sizes = {name: gym.spaces.flatdim(space) for name, space in spaces.items()}
-            """Numbers in each observation group of an environment, also of those that are not shown."""
-            self._log_names = (
-                "episodes",
-                "episode_length_s",
-                *self.log_names,
-                "termination/bad_physics",
-            )
-            counted = [
-                name == "episodes" or name.startswith("termination/") for name in self._log_names
-            ]
-            self._log_counted = torch.tensor(counted, device=self.device)
-            self._ended_rows = torch.zeros(
-                0, len(self._log_names), dtype=torch.float32, device=self.device
-            )
-            spaces = spaces if self._dict_observations else {"policy": spaces["policy"]}
-            self.single_observation_space = (
-                gym.spaces.Dict(spaces) if self._dict_observations else spaces["policy"]
-            )
-            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-            self.action_space = batch_space(self.single_action_space, self.num_envs)
-            zeros = {
-                name: create_empty_array(space, self.num_envs, np.zeros)
-                for name, space in spaces.items()
-            }
-            self._last_observation: dict[str, Any] = map_tree(torch.from_numpy, zeros)
-            self._last_observation = map_tree(
-                lambda zero: zero.to(self.device), self._last_observation
-            )
+            spaces = self.task.build()
+            if "policy" not in spaces.observations:
+                raise ValueError(
+                    f"observations need a group 'policy', got {list(spaces.observations)}"
+                )
+            self.cost_names = self.task.cost_names
+            """Names of the columns of ``info["costs"]``."""
+            self.cost_limits = self.task.cost_limits
+            """Largest allowed mean per step of each cost."""
+            self.log = EpisodeLog(self.task.log_names, self.device)
+            """Values of the episodes that ended, until a reset reports them."""
+            self._make_spaces(spaces.observations, spaces.action)
+            self.is_built = True
+            self.task.verify()
 
-    @classmethod
-    def make_core(cls, cfg: Any, num_envs: int, **arguments: Any) -> "CoreVectorEnv":
-        """What ``legged_envs.register`` calls: the environment of a task of this class."""
-        return cls(cfg, num_envs, **arguments)
+    def _make_spaces(self, groups: dict[str, gym.Space[Any]], action: gym.Space[Any]) -> None:
+        self.group_sizes = {name: gym.spaces.flatdim(space) for name, space in groups.items()}
+        """Number of elements of each observation group, also of groups that are not shown."""
+        shown = groups if self.shows_groups else {"policy": groups["policy"]}
+        self.single_action_space = action
+        self.action_space = batch_space(action, self.num_envs)
+        self.single_observation_space = (
+            gym.spaces.Dict(shown) if self.shows_groups else shown["policy"]
+        )
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.last_observation: dict[str, Any] = {}
+        """Observation groups of the last step or reset."""
+        for name, space in shown.items():
+            zeros = create_empty_array(space, self.num_envs, np.zeros)
+            self.last_observation[name] = map_tree(self._to_tensor, zeros)
+
+    def _to_tensor(self, value: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(value).to(self.device)
 
     def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | list[int] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments. A ``seed``
-        gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the streams as
-        they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option is not
-        valid, RuntimeError if the first reset has a mask, or after ``close``."""
+        """Begin new episodes in all environments, or in some of them.
+
+        Args:
+            seed: Gives environment i the random streams of (seed, i); a list gives one seed to
+                each. None continues the streams; the first reset draws a seed from the operating
+                system.
+            options: ``{"reset_mask": mask}`` with a mask of shape (num_envs,), bool, resets these
+                environments alone.
+
+        Returns:
+            The observations, and ``info``.
+
+        Raises:
+            ValueError: If the mask, the seed or an option is not valid.
+            TypeError: If the mask or the seed is of another type.
+            RuntimeError: If the first reset has a mask, or after ``close``.
+        """
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
-        if mask is not None and not self._begun:
+        if mask is not None and not self.has_begun:
             raise RuntimeError(
                 "the first reset must be of all environments: call reset() without a reset_mask"
             )
-        env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
         seed = check_seed(seed, self.num_envs)
+        env_ids = self.all_ids if mask is None else mask.nonzero().squeeze(1)
         if len(env_ids) == 0:
             return self._export_observation(), {}
-        with _TorchMode(self.INFERENCE):
-            self._take_episodes(env_ids)
-            self._start_episodes(env_ids, seed)
-            rows = self._observe(env_ids)
-            last = self._last_observation
-            self._last_observation = {
-                name: map_tree(
-                    lambda old, new: old.index_copy(0, env_ids, new), last[name], rows[name]
-                )
-                for name in last
-            }
-        self._begun = True
+        with step_mode(self.task.uses_inference_mode):
+            self._log_episodes(env_ids)
+            self.start_episodes(env_ids, seed)
+            rows = self.task.observe(env_ids)
+            for name, last in self.last_observation.items():
+                self.last_observation[name] = _replace_rows(last, env_ids, rows[name])
+        self.has_begun = True
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), an array or lists of
-        finite numbers, as float32 clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first
-        ``reset`` or after ``close``."""
+        """Advance every environment by one control step.
+
+        Args:
+            actions: Finite numbers, an array or lists, shape (num_envs, num_actions). They are
+                converted to float32 and clipped to the bounds of the action space.
+
+        Returns:
+            Observations, rewards, terminated, truncated and ``info``.
+
+        Raises:
+            TypeError: If the actions are of another type.
+            ValueError: If their shape is wrong, or they are not finite.
+            RuntimeError: Before the first ``reset``, or after ``close``.
+        """
         self._check_usable("step")
-        if not self._begun:
+        if not self.has_begun:
             raise RuntimeError("step() was called before reset()")
         action = check_actions(actions, self.action_space, self.array, self.device)
-        with _TorchMode(self.INFERENCE):
-            self._act(action)
-            bad = self._recovered = self._recover_bad_physics()
-            self._episode_steps.add_(1)
+        task = self.task
+        with step_mode(task.uses_inference_mode):
+            task.act(action)
+            self.recovered = self._recover_bad_physics()
+            self.episode_steps.add_(1)
             self.num_steps += 1
             for robot in self.robots.values():
                 robot.read()
             if self.cfg.advance_first:
-                self._advance()
-            terminated, reward, cost, costs, truncated = self._evaluate()
-            if bad is not None:
-                terminated, reward = terminated | bad, reward.masked_fill(bad, 0.0)
-                cost, costs = cost.masked_fill(bad, 0.0), costs.masked_fill(bad[:, None], 0.0)
+                task.advance()
+            terminated, reward, cost, costs, truncated = task.evaluate()
+            if self.recovered is not None:
+                terminated = terminated | self.recovered
+                reward = reward.masked_fill(self.recovered, 0.0)
+                cost = cost.masked_fill(self.recovered, 0.0)
+                costs = costs.masked_fill(self.recovered.unsqueeze(1), 0.0)
             if not self.cfg.advance_first:
-                self._advance()
-            observation = self._observe(None)
-        self._last_observation = {name: observation[name] for name in self._last_observation}
+                task.advance()
+            self._keep_observation(task.observe(None))
         if truncated is None:
-            truncated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
-        info = {"cost": self._export(cost), "costs": self._export(costs)}
-        outcome = self._export(reward), self._export(terminated), self._export(truncated)
-        return self._export_observation(), *outcome, info
+            truncated = torch.zeros_like(terminated)
+        info = {"cost": cost, "costs": costs, **task.step_info()}
+        return (
+            self._export_observation(),
+            self.export(reward),
+            self.export(terminated),
+            self.export(truncated),
+            self.export(info),
+        )
 
     def end_episodes(self, mask: Any) -> None:
-        """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
-        with _TorchMode(self.INFERENCE):
-            self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
+        """Log the episodes of some environments; their physics runs on until a reset.
+
+        Args:
+            mask: Environments, shape (num_envs,), bool.
+        """
+        with step_mode(self.task.uses_inference_mode):
+            ended = torch.as_tensor(mask, device=self.device)
+            self._log_episodes(ended.nonzero().squeeze(1))
 
     def observe_again(self) -> Any:
-        """The observation of this moment, after what it shows was changed from outside; noise is drawn anew."""
-        with _TorchMode(self.INFERENCE):
-            self._forget_this_moment()
-            observation = self._observe(None)
-        self._last_observation = {name: observation[name] for name in self._last_observation}
+        """Observe the present moment again, after something was changed from outside.
+
+        Returns:
+            The observations, with newly drawn noise.
+        """
+        with step_mode(self.task.uses_inference_mode):
+            self.task.forget_last_observation()
+            self._keep_observation(self.task.observe(None))
         return self._export_observation()
 
     def render(self) -> tuple[np.ndarray, ...]:
-        """Pictures of four environments (all if there are fewer) from ``cfg.viewer.env_index`` on, each of its
-        resolution, (480, 640, 3) uint8 by default."""
+        """Draw up to four environments, from ``cfg.viewer.env_index`` on.
+
+        Returns:
+            A picture per environment, (height, width, 3), uint8; 480 × 640 by default.
+
+        Raises:
+            RuntimeError: If the environment was made without a ``render_mode``.
+        """
         if self.render_mode is None:
             raise RuntimeError(
                 "render() needs render_mode='rgb_array' when the environment is made"
             )
-        return tuple(
-            self.sim.render(i) for i in range(self.num_envs)[self.sim.viewer.env_index :][:4]
-        )
+        first = self.sim.viewer.env_index
+        env_ids = range(first, min(first + MAX_PICTURES, self.num_envs))
+        return tuple(self.sim.render(i) for i in env_ids)
 
     def set_viewer(
         self, eye: tuple[float, float, float], lookat: tuple[float, float, float]
     ) -> None:
-        """Look at the point ``lookat`` from ``eye``, m, from the next picture on; ValueError if that cannot be."""
+        """Move the camera of the next pictures.
+
+        Args:
+            eye: Position of the camera, m.
+            lookat: Point that it looks at, m.
+
+        Raises:
+            ValueError: If the positions are not valid.
+        """
         viewer = dataclasses.replace(self.cfg.viewer, eye=eye, lookat=lookat)
         viewer.check()
-        self.cfg.viewer = self.sim.viewer = viewer
+        self.cfg.viewer = viewer
+        self.sim.viewer = viewer
 
     def close_extras(self, **kwargs: Any) -> None:
+        self.task.close()
         self.sim.close()
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future of this environment depends on, copied."""
-        if not self._begun:
+        """Return a copy of everything that the future of the environments depends on.
+
+        Raises:
+            RuntimeError: Before the first ``reset``.
+        """
+        if not self.has_begun:
             raise RuntimeError("get_state() was called before reset()")
-        return self._whole_state()
+        return self.collect_state()
 
-    def _whole_state(self) -> dict[str, Any]:
-        return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
+    def collect_state(self) -> dict[str, Any]:
+        """Return the state also before the first reset: see :meth:`get_state`."""
+        if not self.is_built:
+            self.build()
+        return saved_state.collect(self)
 
-    def _state(self) -> dict[str, Any]:
-        parts = {key: getattr(self, name) for key, name in STATE.items()}
-        return {
-            "own": self._own_state(),
-            **{key: copy_state(part) for key, part in parts.items() if part is not None},
-        }
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """Return to the present state at the end of the block."""
+        state = self.collect_state()
+        generator = self._np_random
+        generator_seed = self._np_random_seed
+        has_begun = self.has_begun
+        yield
+        self.set_state(state)
+        self._np_random = generator
+        self._np_random_seed = generator_seed
+        self.has_begun = has_begun
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it has another
-        structure. What numbers of the configuration, such as gains, were is not compared."""
-        with torch.inference_mode(False):
-            # The engine checks its own part; how many streams were made and how many episodes ended may differ.
-            ours = {
-                "sim": None,
-                "random": {**self.random.state_dict(), "streams": None},
-                **self._state(),
-            }
-            ours["ended_rows"] = ours["ended_rows"].new_zeros(
-                len(state.get("ended_rows", ())), len(self._log_names)
-            )
-            check_same_structure(state, ours, "the state")
-            self._check_own_state(state["own"])
-            own = ours["own"]
-            self._load_own_changes(state["own"])
-            try:
-                self.sim.set_state(state["sim"])
-            except ValueError:
-                self._load_own_changes(own)
-                raise
-            self.random.load_state_dict(state["random"])
-            for key, name in STATE.items():
-                setattr(self, name, restore_state(getattr(self, name), state.get(key)))
-            self._load_own_state(state["own"])
-        self._begun = True
+        """Return exactly to a state of an equal environment.
 
-    def __getstate__(self) -> dict[str, Any]:
-        # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
-        state = pickle.dumps((self._begun, self._whole_state()))
-        return {
-            "made_from": (self.cfg, self.num_envs, self._arguments),
-            "spec": self.spec,
-            "state": state,
-        }
+        The structure of the state is compared; numbers of the configuration, such as gains, are not.
+
+        Args:
+            state: A state from :meth:`get_state`.
+
+        Raises:
+            ValueError: If the state has another structure; nothing is changed then.
+        """
+        if not self.is_built:
+            self.build()
+        with torch.inference_mode(False):
+            saved_state.restore(self, state)
+        self.has_begun = True
+
+    def __reduce__(self) -> Any:
+        # The state is pickled separately, so that a spawned process gets it by value and not as
+        # shared memory.
+        state = pickle.dumps((self.has_begun, self.collect_state()))
+        made_from = (type(self.task), self.cfg, self.num_envs, self._arguments)
+        return _make_again, made_from, {"spec": self.spec, "state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["made_from"] is not None:  # else it has been made
-            cfg, num_envs, arguments = state["made_from"]
-            self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
         self.spec = state["spec"]
-        begun, saved = pickle.loads(state["state"])
+        has_begun, saved = pickle.loads(state["state"])
         self.set_state(saved)
-        self._begun = begun
+        self.has_begun = has_begun
 
-    def _start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
-        if seed is None and not self._begun:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
+    def start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
+        """Seed, place and begin the episodes of ``env_ids`` (n,); :meth:`reset` calls it."""
+        if seed is None and not self.has_begun:
+            seed = self.task.first_seed()
         if seed is not None:
             self.random.seed(seed, env_ids)
-            self._np_random, self._np_random_seed = seeding.np_random(
-                seed if isinstance(seed, int) else seed[0]
-            )
+            first = seed if isinstance(seed, int) else seed[0]
+            self._np_random, self._np_random_seed = seeding.np_random(first)
         self.sim.reset(env_ids)
-        self._episode_steps[env_ids] = 0
-        self._over[env_ids] = False
-        self._bad_physics[env_ids] = False
-        self._place(env_ids, seeded=seed is not None)
-        self._take_in_start(env_ids)
-        self._begin_episodes(env_ids)
+        self.episode_steps[env_ids] = 0
+        self.has_ended[env_ids] = False
+        self.had_bad_physics[env_ids] = False
+        self.task.place(env_ids, seeded=seed is not None)
+        self._read_first_pose(env_ids)
+        self.task.begin_episodes(env_ids)
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
-        if (bad := self.sim.diverged()) is None:
+        bad = self.sim.diverged()
+        if bad is None:
             return None
         env_ids = bad.nonzero().squeeze(1)
         self.sim.reset(env_ids)
-        self._take_in_start(env_ids)
-        self._bad_physics |= bad
+        self._read_first_pose(env_ids)
+        self.had_bad_physics |= bad
         return bad
 
-    def _take_in_start(self, env_ids: torch.Tensor) -> None:
+    def _read_first_pose(self, env_ids: torch.Tensor) -> None:
         self.sim.forward(env_ids)
         for robot in self.robots.values():
             robot.reset(env_ids)
 
-    def _take_episodes(self, env_ids: torch.Tensor) -> None:
-        """End the episodes of ``env_ids`` that have begun and are not over yet; the next reset reports them."""
-        env_ids = env_ids[(self._episode_steps[env_ids] > 0) & ~self._over[env_ids]]
+    def _log_episodes(self, env_ids: torch.Tensor) -> None:
+        """Log the episodes of ``env_ids`` that have begun and are not logged yet."""
+        is_running = (self.episode_steps[env_ids] > 0) & ~self.has_ended[env_ids]
+        env_ids = env_ids[is_running]
         if len(env_ids) == 0:
             return
-        steps = self._episode_steps[env_ids]
-        rows = self._end_episodes(env_ids, steps)
-        seconds = (steps.float() * self.step_dt).unsqueeze(1)
-        bad = self._bad_physics[env_ids].float().unsqueeze(1)
-        self._ended_rows = torch.cat(
-            (self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1))
-        )
-        self._over[env_ids] = True
+        steps = self.episode_steps[env_ids]
+        values = self.task.end_episodes(env_ids, steps)
+        self.log.add(steps.float() * self.step_dt, values, self.had_bad_physics[env_ids])
+        self.has_ended[env_ids] = True
 
     def _report_log(self) -> dict[str, Any]:
-        rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
-        if not len(rows):
-            return {}
-        sums = rows.double().sum(
-            0
-        )  # in float32 the last digit of a column depends on how many there are
-        values = torch.where(self._log_counted, sums, sums / len(rows)).float()
-        return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
+        log = {name: self.export(value) for name, value in self.log.take().items()}
+        for name, value in self.task.take_log().items():
+            log[name] = self.export(value) if isinstance(value, torch.Tensor) else value
+        return {"log": log} if log else {}
 
     def _check_usable(self, call: str) -> None:
         if self.closed:
             raise RuntimeError(f"{call}() was called after close()")
         if self._process != os.getpid() and not self.sim.survives_fork:
-            wrong = "in a process forked after this environment was made, where the physics' threads do not exist"
-            how = "make the environment in the new process, start that by 'spawn', or use cfg={'sim.num_threads': 1}"
-            raise RuntimeError(f"{call}() was called {wrong}: {how}")
+            raise RuntimeError(
+                f"{call}() was called in a process forked after this environment was made, where "
+                "the physics' threads do not exist: make the environment in the new process, "
+                "start that by 'spawn', or use cfg={'sim.num_threads': 1}"
+            )
+        if not self.is_built:
+            self.build()
 
-    def _export(self, value: Any) -> Any:
-        # A tensor made in inference mode could not take part in the caller's autograd, its clone can; and what is kept
-        # must not keep the memory of other results alive.
+    def _keep_observation(self, observation: Mapping[str, Any]) -> None:
+        self.last_observation = {name: observation[name] for name in self.last_observation}
+
+    def export(self, value: Any) -> Any:
+        """Return copies of tensors, also in dicts and tuples, as the kind of array of this env.
+
+        A tensor made in inference mode could not take part in the caller's autograd, but its clone
+        can; and what the caller keeps must not keep the memory of other results alive.
+        """
         if not isinstance(value, torch.Tensor):
-            return map_tree(self._export, value)
+            return map_tree(self.export, value)
         return value.cpu().numpy().copy() if self.array == "numpy" else value.clone()
 
     def _export_observation(self) -> Any:
-        """A copy of the last observation: what the caller does to it cannot reach a later partial reset."""
-        observation = {name: self._export(value) for name, value in self._last_observation.items()}
-        return observation if self._dict_observations else observation["policy"]
+        """Return a copy of the last observation: the caller's changes must not reach it."""
+        observation = {name: self.export(value) for name, value in self.last_observation.items()}
+        return observation if self.shows_groups else observation["policy"]
 
 
-class _TorchMode:
-    """Inference mode, or else no gradients, on one thread of PyTorch, for the calling thread alone: one that learns
-    keeps its own. More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
+def make_core(cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
+    """Make the vector environment of a configuration, without time limit and autoreset.
 
-    def __init__(self, inference: bool):
-        # Not in inference mode also where the caller is: what is made there could not be changed outside of it.
-        self._modes: list[Any] = [torch.inference_mode(inference)]
-        if not inference:
-            self._modes.append(torch.no_grad())
-
-    def __enter__(self) -> None:
-        self._threads = torch.get_num_threads()
-        if self._threads != 1:
-            _set_threads(1)
-        for mode in self._modes:
-            mode.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        for mode in reversed(self._modes):
-            mode.__exit__(*error)
-        if self._threads != 1:
-            _set_threads(self._threads)
+    Args:
+        cfg: Configuration of the task.
+        num_envs: Number of environments.
+        arguments: Keyword arguments of :class:`CoreVectorEnv`.
+    """
+    return CoreVectorEnv(cfg.make_task(), num_envs, **arguments)
 
 
-def _set_threads(threads: int) -> None:
-    # torch.set_num_threads would also set what a thread that starts meanwhile takes for itself.
-    openmp = _openmp()
-    (torch.set_num_threads if openmp is None else openmp.omp_set_num_threads)(threads)
+def _make_again(
+    task_class: type[Task], cfg: TaskCfg, num_envs: int, arguments: dict[str, Any]
+) -> CoreVectorEnv:
+    return CoreVectorEnv(task_class(cfg), num_envs, **arguments)
 
 
-@functools.cache
-def _openmp() -> Any:
-    """The OpenMP library that came with PyTorch and that it is running on; None if there is no such."""
-    library = next(Path(torch.__file__).parent.glob("lib/libgomp*.so*"), None)
-    return None if library is None else ctypes.CDLL(str(library))
+def _replace_rows(value: Any, env_ids: torch.Tensor, rows: Any) -> Any:
+    """Return a copy of a tensor, or of a dict of them, with new rows for ``env_ids``."""
+    return map_tree(lambda old, new: old.index_copy(0, env_ids, new), value, rows)
+
+
+def unwrap(env: VectorEnv) -> CoreVectorEnv:
+    """Return the core environment under a stack of wrappers.
+
+    Raises:
+        TypeError: If there is another environment.
+    """
+    core: object = env.unwrapped
+    if not isinstance(core, CoreVectorEnv):
+        raise TypeError(f"expected a CoreVectorEnv under the wrappers, got {type(core).__name__}")
+    return core

@@ -1,79 +1,186 @@
-"""What a task is: the hooks that the core environment calls, in one place."""
+"""The interface between the core environment and a task."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium as gym
+import numpy as np
 import torch
+
+if TYPE_CHECKING:
+    from legged_envs.envs.cfg import TaskCfg
+    from legged_envs.envs.core import CoreVectorEnv
 
 
 class Evaluation(NamedTuple):
-    """What a task says of the transition that the last physics steps made. N is the number of environments."""
+    """Result of a transition, which the last physics steps made. N is the number of environments."""
 
     terminated: torch.Tensor
-    """Whose episode the task ends. Shape: (N,), bool."""
+    """Environments whose episode the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
+    """Reward of the transition. Shape: (N,)."""
     cost: torch.Tensor
+    """Scalar cost of the transition, at least 0. Shape: (N,)."""
     costs: torch.Tensor
-    """The reward and the scalar cost, at least 0, (N,), and the cost terms in the order of ``cost_names``, (N, K)."""
+    """Cost terms in the order of :attr:`Task.cost_names`. Shape: (N, K)."""
     truncated: torch.Tensor | None = None
-    """Whose episode the task cuts off for a reason that is no failure; None cuts off nobody's. Shape: (N,), bool."""
+    """Environments whose episode the task cuts off without a failure. Shape: (N,), bool.
+
+    None: no environment. The time limit is not a part of this: ``TimeLimit`` enforces it.
+    """
 
 
-class TaskHooks(ABC):
-    """What a subclass of :class:`~legged_envs.envs.core.CoreVectorEnv` fills; all run in inference mode."""
+class Spaces(NamedTuple):
+    """Spaces of one environment."""
 
-    num_envs: int
-    device: torch.device
+    observations: dict[str, gym.Space[Any]]
+    """Name of each observation group mapped to its space; ``"policy"`` is one of them."""
+    action: gym.Space[Any]
+    """Space of the actions."""
+
+
+class Task(ABC):
+    """What :class:`~legged_envs.envs.core.CoreVectorEnv` asks of a task.
+
+    The core calls the methods in this order. When an environment is made: :meth:`attach`, then
+    :meth:`build`. In a step: :meth:`act`, :meth:`evaluate`, :meth:`advance`, :meth:`observe`. In a
+    reset: :meth:`end_episodes` for the episodes that were running, :meth:`place`,
+    :meth:`begin_episodes`, :meth:`observe`.
+
+    Args:
+        cfg: Configuration of robot, physics, scene and time limit, and of whatever else the task
+            reads.
+    """
+
     cost_names: tuple[str, ...] = ()
+    """Names of the columns of ``info["costs"]``."""
     cost_limits: tuple[float, ...] = ()
+    """Largest allowed mean per step of each cost."""
     log_names: tuple[str, ...] = ()
-    """Columns of ``info["costs"]``, what each may be on average per step, and columns of :meth:`_end_episodes`."""
+    """Names of the columns that :meth:`end_episodes` returns."""
+    uses_inference_mode = True
+    """True if the methods run in PyTorch's inference mode, which is faster.
+
+    Otherwise they run without gradients, so that the tensors that they make can be changed from
+    outside.
+    """
+    is_complete = True
+    """False while the constructor of a user's object runs that the task needs.
+
+    The environment is then built when it is first used.
+    """
+    actions_are_targets = True
+    """True if the joint targets are a function of the action alone, that of ``cfg.actions``."""
+
+    def __init__(self, cfg: "TaskCfg"):
+        self.cfg = cfg
+        """Configuration of the task."""
+
+    def attach(self, env: "CoreVectorEnv") -> None:
+        """Bind the task to its environment, before anything else is called.
+
+        Args:
+            env: The environment. Its ``sim``, ``robot``, ``random`` and ``ground`` exist.
+        """
+        self.env = env
+        """The environment that has this task."""
 
     @abstractmethod
-    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there. Returns the spaces of each
-        observation group, ``"policy"`` among them, and of the actions, each of one environment."""
+    def build(self) -> Spaces:
+        """Build what the task needs, and return the spaces of one environment."""
+
+    def verify(self) -> None:
+        """Check the task by running it once; called after :meth:`build`, changes nothing."""
+
+    def first_seed(self) -> int:
+        """Return the seed of a first reset that has none; the operating system draws it."""
+        return int(np.random.SeedSequence().generate_state(1)[0])
 
     @abstractmethod
-    def _act(self, action: torch.Tensor) -> None:
-        """Turn actions, finite and not clipped, into joint targets, and step the physics."""
+    def act(self, action: torch.Tensor) -> None:
+        """Turn actions into joint targets, and step the physics.
+
+        Args:
+            action: Finite actions that are not clipped yet, shape (N, num_actions).
+        """
 
     @abstractmethod
-    def _evaluate(self) -> Evaluation:
-        """Evaluate the transition; ``robot`` has read the simulation, its derived quantities are to be computed."""
+    def evaluate(self) -> Evaluation:
+        """Evaluate the transition. The robots have read the simulation; the task derives the rest."""
 
-    def _advance(self) -> None:
-        """Let one control step pass for commands and pushes."""
+    def advance(self) -> None:
+        """Advance commands and interval events, such as pushes, by one control step."""
 
     @abstractmethod
-    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors of at least the observation space's groups, of all environments or ``env_ids``."""
+    def observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        """Return new tensors of the observation groups.
 
-    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if random streams began anew."""
+        Args:
+            env_ids: Environments whose episode begins, shape (n,); None for a step of all.
 
-    def _begin_episodes(self, env_ids: torch.Tensor) -> None:
-        """Begin the histories of ``env_ids``, whose robots stand in their first pose."""
+        Returns:
+            At least the groups of the environment's observation space, with a row for each of
+            ``env_ids`` or of all environments.
+        """
 
-    def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """What the log is to say, (n, len(log_names)), of episodes that are over, each after ``steps`` (n,) steps."""
-        return torch.zeros(
-            len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device
-        )
+    def place(self, env_ids: torch.Tensor, seeded: bool) -> None:
+        """Draw commands, and write the first poses of the environments ``env_ids``, shape (n,).
 
-    def _own_state(self) -> dict[str, Any]:
-        """What the future depends on beside simulation, robot, random streams and observation, copied."""
+        Args:
+            env_ids: Environments whose episode begins.
+            seeded: True if their random streams have just been seeded.
+        """
+
+    def begin_episodes(self, env_ids: torch.Tensor) -> None:
+        """Begin the histories of ``env_ids`` (n,); their robots stand in the first pose."""
+
+    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """Return the logged values of the finished episodes.
+
+        Args:
+            env_ids: Environments whose episode ended, shape (n,).
+            steps: Length of each episode in control steps, shape (n,).
+
+        Returns:
+            A row per episode with a column per name in :attr:`log_names`, shape (n, columns).
+        """
+        columns = len(self.log_names)
+        return torch.zeros(len(env_ids), columns, dtype=torch.float32, device=env_ids.device)
+
+    def take_log(self) -> dict[str, Any]:
+        """Return further entries of ``info["log"]`` of a reset, and forget them."""
         return {}
 
-    def _check_own_state(self, state: dict[str, Any]) -> None:
-        """Raise ValueError if a state of the structure of :meth:`_own_state` is of another environment."""
+    def step_info(self) -> dict[str, torch.Tensor]:
+        """Return further entries of ``info`` of a step; their tensors start with N."""
+        return {}
 
-    def _load_own_changes(self, state: dict[str, Any]) -> None:
-        """Make what a state from :meth:`_own_state` needs; ValueError, and nothing changed, if that cannot be."""
+    def forget_last_observation(self) -> None:
+        """Undo this step's entry in the observation histories: the step is observed again."""
 
-    def _forget_this_moment(self) -> None:
-        """Drop what observations remember of this step, which is observed once more."""
+    def state(self) -> dict[str, Any]:
+        """Return a copy of everything that later steps depend on.
 
-    def _load_own_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`_own_state`, whose structure is checked."""
+        The core saves simulation, robots, random streams and the last observation.
+        """
+        return {}
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Check a state that has the structure of :meth:`state`.
+
+        Raises:
+            ValueError: If it belongs to another environment.
+        """
+
+    def load_changes(self, state: dict[str, Any]) -> None:
+        """Rebuild what a state needs before it can be loaded.
+
+        Raises:
+            ValueError: If that is not possible; nothing is changed then.
+        """
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state` that has been checked."""
+
+    def close(self) -> None:
+        """Release large objects."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from legged_envs.checks import whole_number
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines.mujoco import MujocoSimulation
 
@@ -62,7 +62,7 @@ def _mean_seconds(device: torch.device, calls: Sequence[Callable[[], object]]) -
     return (time.perf_counter() - begun) / len(calls)
 
 
-def _step_engine(core: LeggedVectorEnv, targets: torch.Tensor) -> None:
+def _step_engine(core: CoreVectorEnv, targets: torch.Tensor) -> None:
     core.sim.set_joint_targets(targets)
     core.sim.step(core.cfg.sim.decimation)
 

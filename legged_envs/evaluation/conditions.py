@@ -7,8 +7,9 @@ import torch
 from rich.console import Console
 from rich.table import Column, Table
 
-from legged_envs.envs import LeggedVectorEnv
-from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.envs import CoreVectorEnv
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.changes import apply_changes
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.tasks.kind import kind_of
 
@@ -83,10 +84,10 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
         changes["commands.velocity.standing_fraction"] = 0.0
         # Longer than any episode: the command stays.
         changes["commands.velocity.resampling_time_s"] = (1e6, 1e6)
-    return replaced(cfg, changes)
+    return apply_changes(cfg, changes)
 
 
-def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:
+def command_errors(core: CoreVectorEnv) -> dict[str, torch.Tensor]:
     """Return how far each robot is from its velocity command.
 
     Returns:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from legged_envs.envs import LeggedVectorEnv, unwrap
-from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.envs import CoreVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.changes import apply_changes
 from legged_envs.evaluation.conditions import (
     EVALUATION_ENV_OPTIONS,
     SETTLING_SECONDS,
@@ -104,7 +105,7 @@ def crosscheck(
 
 
 def _check_task(task_id: str, cfg: TaskCfg) -> None:
-    if not kind_of(cfg).follows_velocity or cfg.workflow is not None:
+    if not kind_of(cfg).follows_velocity or not cfg.is_reconfigurable:
         raise ValueError(f"crosscheck is for velocity commands and tasks of terms, got {task_id!r}")
 
 
@@ -121,7 +122,7 @@ def _exact_cfg(cfg: TaskCfg) -> TaskCfg:
     for name, group in cfg.observations.items():
         terms = {each: replace(term, delay=0) for each, term in group.terms.items()}
         changes[f"observations.{name}"] = replace(group, terms=terms, noisy=False)
-    return replaced(evaluation_cfg(cfg), changes)
+    return apply_changes(evaluation_cfg(cfg), changes)
 
 
 def _run_engine(
@@ -153,7 +154,7 @@ def _run_engine(
     return start, rows
 
 
-def _start(core: LeggedVectorEnv, observation: torch.Tensor) -> Start:
+def _start(core: CoreVectorEnv, observation: torch.Tensor) -> Start:
     phase = torch.zeros(core.num_envs)
     for term in core.commands.terms.values():
         if isinstance(term, GaitClock):
@@ -169,7 +170,7 @@ def _start(core: LeggedVectorEnv, observation: torch.Tensor) -> Start:
     )
 
 
-def _look(core: LeggedVectorEnv) -> Recording:
+def _look(core: CoreVectorEnv) -> Recording:
     """Return what `PlainLoop.look` returns, from an environment."""
     sim = core.sim
     robot = core.robot

@@ -19,7 +19,7 @@ from legged_envs.datasets.episodes import (
     PresentEpisodes,
     dataset_folder,
 )
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.comparison import comparable_inputs, nearly_equal
@@ -106,7 +106,7 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
 
 
 def _dataset_file(
-    cfg: RecordCfg, core: LeggedVectorEnv, changes: dict[str, Any], has_groups: bool
+    cfg: RecordCfg, core: CoreVectorEnv, changes: dict[str, Any], has_groups: bool
 ) -> MinariDatasetHandler:
     metadata = {
         "task_id": cfg.task_id,
@@ -129,7 +129,7 @@ def _dataset_file(
     return MinariDatasetHandler("", cfg.name, core, metadata, **about)
 
 
-def _dataset_contract(task_id: str, core: LeggedVectorEnv) -> Contract:
+def _dataset_contract(task_id: str, core: CoreVectorEnv) -> Contract:
     """Return what the numbers of observations and actions mean, as JSON has it."""
     entries = contract(task_id, core)
     return {name: value for name, value in entries.items() if name not in UNRECORDED_ENTRIES}

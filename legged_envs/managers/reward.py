@@ -1,5 +1,6 @@
-"""Rewards, r = Σ weight · term · dt, and costs, what a constrained policy must keep below a limit."""
+"""Rewards: r = Σ weight · term · step_dt; and costs, which a constrained policy keeps below limits."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -8,89 +9,123 @@ import torch
 
 from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
-from legged_envs.managers.manager import TermColumns
+from legged_envs.managers.manager import TermManager
+from legged_envs.mdp.context import Env
 
 
-class EpisodeSums(TermColumns):
-    """Sums its terms over each episode; the log has sums over episode length · ``sums_dt``."""
+class EpisodeSumManager(TermManager):
+    """A manager that sums its terms over each episode.
+
+    The log holds the mean of each term over the episode: sum / (steps · ``sums_dt``).
+
+    Args:
+        env: The environment that the terms see.
+        kind: Kind of the terms, used in errors and in the log.
+        cfg: Name of each term mapped to its configuration.
+        sums_dt: Divisor of a logged sum per step; the control time step logs a mean per second.
+    """
 
     STATE: tuple[str, ...] = ("episode_sums",)
 
-    def __init__(self, env: Any, kind: str, cfg: dict[str, Any], sums_dt: float):
+    def __init__(self, env: Env, kind: str, cfg: dict[str, Any], sums_dt: float):
         super().__init__(env, kind, cfg, torch.float32)
         self._sums_dt = sums_dt
-        self.episode_sums = torch.zeros(
-            env.num_envs, len(cfg), dtype=torch.float32, device=env.device
-        )
-        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
+        self.episode_sums = torch.zeros_like(self.columns)
+        """Sum of each term over the present episode. Shape: (num_envs, num_terms)."""
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.episode_sums.index_fill_(0, env_ids, 0.0)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        return self.episode_sums[env_ids] / (steps.float() * self._sums_dt).unsqueeze(1)
+        divisor = steps.float() * self._sums_dt
+        return self.episode_sums[env_ids] / divisor.unsqueeze(1)
 
 
 @dataclass
 class RewardTermCfg(Configuration):
-    """A reward term: ``weight · func(env, **params) · step_dt`` in each step."""
+    """A reward term, which adds ``weight · func(env, **params) · step_dt`` in each step."""
 
     func: Callable[..., torch.Tensor]
-    """``func(env, **params)`` → (num_envs,) float32."""
+    """``func(env, **params)``, which returns shape (num_envs,), float32."""
     weight: float
     """Reward per second at a value of 1; 0 leaves the term out."""
     params: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of ``func``."""
     after_floor: bool = False
-    """Whether it is added after the floor of ``only_positive_rewards`` (LeggedGym-Ex ``termination``)."""
+    """True if the term is added after the sum of the others is floored at 0.
+
+    Has an effect only with ``only_positive_rewards`` (LeggedGym-Ex: ``termination``).
+    """
 
 
-class RewardManager(EpisodeSums):
-    """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do). ValueError for
-    a weight that is no number."""
+class RewardManager(EpisodeSumManager):
+    """Weighted sum of the reward terms, times the control time step.
 
-    STATE = (*EpisodeSums.STATE, "weights")
+    LeggedGym-Ex and Isaac Lab scale rewards in the same way.
 
+    Args:
+        env: The environment that the terms see.
+        cfg: Name of each term mapped to its configuration.
+        only_positive: True if the sum of the terms is floored at 0.
+
+    Raises:
+        ValueError: If a weight is not a finite number.
+    """
+
+    STATE = (*EpisodeSumManager.STATE, "weights")
     COLUMNS: ClassVar[dict[str, str]] = {"weight [1/s]": "weight", "parameters": "params"}
 
     cfg: dict[str, RewardTermCfg]
 
-    def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
+    def __init__(self, env: Env, cfg: dict[str, RewardTermCfg], only_positive: bool):
         for name, term in cfg.items():
             check_number(f"reward term {name!r}: weight", term.weight)
-        active = sorted(
-            ((n, t) for n, t in cfg.items() if t.weight != 0.0),
-            key=lambda item: item[1].after_floor,
-        )
-        super().__init__(env, "reward", dict(active), env.step_dt)
+        # Terms that are added after the floor stand last, so that one slice has all others.
+        weighed = {name: term for name, term in cfg.items() if term.weight != 0.0}
+        floored = {name: term for name, term in weighed.items() if not term.after_floor}
+        after_floor = {name: term for name, term in weighed.items() if term.after_floor}
+        super().__init__(env, "reward", floored | after_floor, env.step_dt)
         self.title = "Rewards (sum floored at 0)" if only_positive else "Rewards"
         self.only_positive = only_positive
-        self.weights = tuple(term.weight for _, term in active)
-        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(
-            env.step_dt
-        )
-        self._num_floored = sum(not term.after_floor for _, term in active)
-        self.total = self.unfloored = self.episode_sums.sum(1)
-        """The reward of the last step, and of its terms that are floored together before that. Shape: (num_envs,)."""
-        self._sums = ("total", "unfloored") if only_positive else ("total",)
+        """True if the sum of the terms is floored at 0."""
+        self._num_floored = len(floored)
+        self._apply_weights()
+        self.total = self.episode_sums.sum(1)
+        """Reward of the last step. Shape: (num_envs,)."""
+        self.unfloored = self.total
+        """Sum of the floored terms in the last step, before the floor. Shape: (num_envs,)."""
+
+    def _apply_weights(self) -> None:
+        self.weights = tuple(term.weight for term in self.cfg.values())
+        """Reward per second at a value of 1, of each term."""
+        weights = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device)
+        self._scale = weights.mul_(self._env.step_dt)
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Weigh the term ``name`` anew from the next step on; ValueError if there is none, as with weight 0 so far."""
+        """Change the weight of a term from the next step on.
+
+        Args:
+            name: Name of the term.
+            weight: Reward per second at a value of 1.
+
+        Raises:
+            ValueError: If there is no such term, its weight has been 0 so far, or ``weight`` is
+                not finite.
+        """
         check_known("there is no reward term with a weight", (name,), self.names, "terms")
         check_number(f"reward term {name!r}: weight", weight)
         self.cfg[name] = replace(self.cfg[name], weight=weight)
-        self.weights = tuple(term.weight for term in self.cfg.values())
-        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(
-            self._env.step_dt
-        )
+        self._apply_weights()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state, weights included."""
+        """Return to a saved state, weights included."""
         super().load_state_dict(state)
         for name, weight in zip(self.names, self.weights, strict=True):
             self.set_weight(name, weight)
 
     def compute(self) -> None:
-        weighted = self.columns() * self._scale
+        self.columns = self.evaluate_terms()
+        weighted = self.columns * self._scale
         self.episode_sums.add_(weighted)
         if not self.only_positive:
             self.total = weighted.sum(1)
@@ -98,45 +133,68 @@ class RewardManager(EpisodeSums):
             self.unfloored = weighted.sum(1)
             self.total = self.unfloored.clamp_min(0.0)
         else:
-            self.unfloored, rest = (
-                weighted[:, : self._num_floored].sum(1),
-                weighted[:, self._num_floored :],
-            )
-            self.total = self.unfloored.clamp_min(0.0) + rest.sum(1)
+            self.unfloored = weighted[:, : self._num_floored].sum(1)
+            rest = weighted[:, self._num_floored :].sum(1)
+            self.total = self.unfloored.clamp_min(0.0) + rest
+
+    def check_sum(self) -> torch.Tensor:
+        """Return a number that is finite if all values of the last step are. Shape: ()."""
+        if not self.only_positive:
+            return self.total.sum()
+        # The floor would hide -inf.
+        return self.total.sum() + self.unfloored.sum()
 
 
 @dataclass
 class CostTermCfg(Configuration):
-    """A cost term, whose mean over steps is to stay below ``limit``."""
+    """A cost term, to be kept below a limit on average over the steps."""
 
     func: Callable[..., torch.Tensor]
-    """``func(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative."""
+    """``func(env, **params)``, which returns shape (num_envs,), float32.
+
+    The value is 0 where the constraint is satisfied, and never negative.
+    """
     limit: float
-    """What the term may be on average per step."""
+    """Largest allowed mean of the term over the steps."""
     params: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of ``func``."""
 
 
-class CostManager(EpisodeSums):
-    """Evaluates the cost terms; their sum is the scalar cost of a transition. ValueError if a limit is negative."""
+class CostManager(EpisodeSumManager):
+    """Evaluates the cost terms; their sum is the scalar cost of a transition.
+
+    Args:
+        env: The environment that the terms see.
+        cfg: Name of each term mapped to its configuration.
+
+    Raises:
+        ValueError: If a limit is negative.
+    """
 
     LEAST = 0.0
     title = "Costs"
     COLUMNS: ClassVar[dict[str, str]] = {"limit [mean per step]": "limit", "parameters": "params"}
 
-    def __init__(self, env: Any, cfg: dict[str, CostTermCfg]):
+    def __init__(self, env: Env, cfg: dict[str, CostTermCfg]):
         for name, term in cfg.items():
             if not term.limit >= 0.0:
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
-        super().__init__(env, "cost", cfg, 1.0)
+        super().__init__(env, "cost", cfg, sums_dt=1.0)
         self.limits = tuple(term.limit for term in cfg.values())
+        """Largest allowed mean over the steps, of each term."""
         self.values = torch.zeros_like(self.episode_sums)
+        """Cost terms of the last step. Shape: (num_envs, num_terms)."""
         self.total = self.values.sum(1)
-        """The costs of the last step, (num_envs, num_terms), and their sum, (num_envs,)."""
-        self._sums = ("total",) if self.own else ("total", "roots")
+        """Sum of the cost terms of the last step. Shape: (num_envs,)."""
 
     def compute(self) -> None:
-        self.values = self.columns()
+        self.columns = self.evaluate_terms()
+        self.values = self.columns
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)
-        if not self.own:
-            self.roots = self.values.amin(1).sqrt_()  # no number where one is negative
+
+    def check_sum(self) -> torch.Tensor:
+        """Return a number that is finite if all values of the last step are allowed. Shape: ()."""
+        if self.is_builtin:  # never negative
+            return self.total.sum()
+        return torch.where(self.values < 0.0, math.nan, self.values).sum()

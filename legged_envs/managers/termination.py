@@ -1,3 +1,5 @@
+"""Terminations: conditions that end an episode."""
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -5,54 +7,68 @@ from typing import Any, ClassVar
 import torch
 
 from legged_envs.configuration import Configuration
-from legged_envs.managers.manager import TermColumns
+from legged_envs.managers.manager import TermManager
+from legged_envs.mdp.context import Env
 
 
 @dataclass
 class TerminationTermCfg(Configuration):
-    """A termination condition. The time limit is no term: the ``TimeLimit`` wrapper has it."""
+    """A condition that ends an episode. The time limit is not one: ``TimeLimit`` enforces it."""
 
     func: Callable[..., torch.Tensor]
-    """``func(env, **params)`` → (num_envs,) bool."""
+    """``func(env, **params)``, which returns shape (num_envs,), bool."""
     grace_s: float = 0.0
-    """The episode ends when the condition has held without a break for longer than this, s."""
+    """Time for which the condition must hold without a break before the episode ends, s."""
     params: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of ``func``."""
     time_out: bool = False
-    """Whether it cuts the episode off for a reason that is no failure: a truncation (Isaac Lab ``time_out``)."""
+    """True if the condition truncates the episode and is not a failure (Isaac Lab: ``time_out``)."""
 
 
-class TerminationManager(TermColumns):
-    """Evaluates the conditions. The grace time counts consecutive steps, as LeggedGym-Ex documents it."""
+class TerminationManager(TermManager):
+    """Evaluates the conditions; grace times count consecutive steps, as in LeggedGym-Ex.
+
+    Args:
+        env: The environment that the terms see.
+        cfg: Name of each term mapped to its configuration.
+    """
 
     title = "Terminations"
     COLUMNS: ClassVar[dict[str, str]] = {"grace [s]": "grace_s", "parameters": "params"}
     STATE = ("held_steps", "reasons", "terminated")
 
-    def __init__(self, env: Any, cfg: dict[str, TerminationTermCfg]):
+    def __init__(self, env: Env, cfg: dict[str, TerminationTermCfg]):
         super().__init__(env, "termination", cfg, torch.bool)
-        steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
-        self._grace_steps = torch.tensor(steps, dtype=torch.int32, device=env.device)
-        self.held_steps = self._grace_steps.new_zeros(env.num_envs, len(cfg))
-        """For how many consecutive steps each condition has held. Shape: (num_envs, num_terms)."""
-        self.reasons = self.held_steps.bool()
-        self.terminated, self.time_outs = self.reasons.any(1), self.reasons.any(1)
-        """Which condition ended which episode in the last step, (num_envs, num_terms), and whose ended, (num_envs,)."""
-        failures = [not term.time_out for term in cfg.values()]
-        self._failures = None if all(failures) else torch.tensor(failures, device=env.device)
+        grace_steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
+        self._grace_steps = torch.tensor(grace_steps, dtype=torch.int32, device=env.device)
+        self.held_steps = torch.zeros_like(self.columns, dtype=torch.int32)
+        """Consecutive steps for which each condition has held. Shape: (num_envs, num_terms)."""
+        self.reasons = torch.zeros_like(self.columns)
+        """Conditions that ended an episode in the last step. Shape: (num_envs, num_terms), bool."""
+        self.terminated = self.reasons.any(1)
+        """Environments whose episode failed in the last step. Shape: (num_envs,), bool."""
+        self.time_outs = self.reasons.any(1)
+        """Environments whose episode a term truncated in the last step. Shape: (num_envs,), bool."""
+        is_failure = [not term.time_out for term in cfg.values()]
+        self._is_failure = torch.tensor(is_failure, device=env.device)
+        self._has_time_outs = not all(is_failure)
 
     def compute(self) -> None:
-        self.held_steps.add_(1).mul_(self.columns())
+        is_true = self.evaluate_terms()
+        self.held_steps.add_(1).mul_(is_true)
         self.reasons = self.held_steps > self._grace_steps
-        if self._failures is None:
-            self.terminated = self.reasons.any(1)
+        if self._has_time_outs:
+            self.terminated = (self.reasons & self._is_failure).any(1)
+            self.time_outs = (self.reasons & ~self._is_failure).any(1)
         else:
-            self.terminated = (self.reasons & self._failures).any(1)
-            self.time_outs = (self.reasons & ~self._failures).any(1)
+            self.terminated = self.reasons.any(1)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.held_steps.index_fill_(0, env_ids, 0)
-        for name in ("reasons", "terminated", "time_outs"):
-            setattr(self, name, getattr(self, name).index_fill(0, env_ids, False))
+        # Not in place: the flags of the last step may still be in use.
+        self.reasons = self.reasons.index_fill(0, env_ids, False)
+        self.terminated = self.terminated.index_fill(0, env_ids, False)
+        self.time_outs = self.time_outs.index_fill(0, env_ids, False)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         return self.reasons[env_ids].float()

@@ -120,7 +120,7 @@ class Env(Protocol):
     """Changes made by :meth:`reconfigure` since the environment was made, by path."""
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
-        """Change the task from now on (:meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure`).
+        """Change the task from now on (:meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`).
 
         Args:
             changes: Path, such as ``"events.push.params.velocity"`` → new value.

@@ -184,7 +184,7 @@ def schedule(
     Args:
         env_ids: Environments with an ended episode. They have no effect. Shape: (n,).
         path: ``rewards.<term>.weight``; ``commands.<term>.<range>``, which is set to ± the value;
-            or any path of :meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure`.
+            or any path of :meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`.
         steps: Numbers of control steps, rising.
         values: Value at each of ``steps``, in the unit of the number at ``path``.
         pieces: Number of changes from one value to the next for paths of ``reconfigure``, each of

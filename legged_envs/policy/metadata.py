@@ -15,8 +15,8 @@ from typing import Any, NotRequired, TypedDict
 import gymnasium as gym
 import torch
 
-from legged_envs.envs import LeggedVectorEnv
-from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.envs import CoreVectorEnv
+from legged_envs.managers import ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.actions import JointAction
 from legged_envs.mdp.gait_clock import GaitClock
@@ -96,7 +96,7 @@ Inputs = dict[str, list[ObservationEntry]]
 
 def contract(
     task_id: str,
-    env: LeggedVectorEnv,
+    env: CoreVectorEnv,
     groups: Sequence[str] = ("policy",),
     changes: Mapping[str, Any] | None = None,
 ) -> Contract:
@@ -124,7 +124,7 @@ def contract(
         "action_size": gym.spaces.flatdim(env.single_action_space),
         "observation_limit": env.observation_limit,
     }
-    if env.acts_by_terms:
+    if env.task.actions_are_targets:
         entries.update(_action_entries(env))
     entries["observation"] = inputs[groups[0]]
     entries["inputs"] = inputs
@@ -137,7 +137,7 @@ def contract(
     return plain
 
 
-def _driven_joints(env: LeggedVectorEnv) -> list[tuple[str, JointAction]]:
+def _driven_joints(env: CoreVectorEnv) -> list[tuple[str, JointAction]]:
     """Return the joint of each action element and the action term that drives it."""
     names = env.cfg.robot.joint_names
     driven = []
@@ -153,7 +153,7 @@ def _reference_name(term: JointAction) -> str | None:
     return name
 
 
-def _action_entries(env: LeggedVectorEnv) -> Contract:
+def _action_entries(env: CoreVectorEnv) -> Contract:
     driven = _driven_joints(env)
     return {
         "action_joints": [joint for joint, _ in driven],
@@ -164,7 +164,7 @@ def _action_entries(env: LeggedVectorEnv) -> Contract:
     }
 
 
-def _action_formula(env: LeggedVectorEnv) -> str:
+def _action_formula(env: CoreVectorEnv) -> str:
     terms = list(env.actions.terms.values())
     references = [name for name in map(_reference_name, terms) if name]
     reference = env.commands.terms.get(references[0]) if references else None
@@ -186,7 +186,7 @@ def _action_formula(env: LeggedVectorEnv) -> str:
     return f"joint target = {target}"
 
 
-def _command_entries(env: LeggedVectorEnv) -> Contract:
+def _command_entries(env: CoreVectorEnv) -> Contract:
     """Return what a loop must know of the first motion command and the first gait clock."""
     entries: Contract = {}
     for command in env.commands.terms.values():
@@ -204,7 +204,7 @@ def _command_entries(env: LeggedVectorEnv) -> Contract:
     return entries
 
 
-def _gait_entry(env: LeggedVectorEnv, name: str, clock: GaitClock) -> Contract:
+def _gait_entry(env: CoreVectorEnv, name: str, clock: GaitClock) -> Contract:
     # The clock computes a lift for all joints, but only joints of terms around the clock follow it.
     lifted = {joint for joint, term in _driven_joints(env) if _reference_name(term) == name}
     swing = []
@@ -220,7 +220,7 @@ def _gait_entry(env: LeggedVectorEnv, name: str, clock: GaitClock) -> Contract:
     return entry
 
 
-def _scan_entry(env: LeggedVectorEnv, groups: Sequence[str]) -> Contract | None:
+def _scan_entry(env: CoreVectorEnv, groups: Sequence[str]) -> Contract | None:
     """Return the parameters of the first height scan that the groups show, None without a scan."""
     for group in groups:
         # Groups of tasks without an observation manager have no terms.
@@ -238,7 +238,7 @@ def _scan_entry(env: LeggedVectorEnv, groups: Sequence[str]) -> Contract | None:
     return None
 
 
-def observation_entries(env: LeggedVectorEnv, group: str) -> list[ObservationEntry]:
+def observation_entries(env: CoreVectorEnv, group: str) -> list[ObservationEntry]:
     """Return the terms of an observation group, in the order of its vector.
 
     A group that no observation manager makes is one term.
@@ -267,7 +267,7 @@ def observation_entries(env: LeggedVectorEnv, group: str) -> list[ObservationEnt
 
 
 def _observation_entry(
-    env: LeggedVectorEnv, name: str, size: int, term: ObservationTermCfg, noisy: bool
+    env: CoreVectorEnv, name: str, size: int, term: ObservationTermCfg, noisy: bool
 ) -> ObservationEntry:
     scale: Any = term.scale
     endless = env.robot.endless

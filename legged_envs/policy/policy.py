@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.metadata import Contract, Inputs, contract, policy_inputs
@@ -124,7 +124,7 @@ class Policy(TableRepr):
                 f"and {task_id!r} imitates motions"
             )
 
-    def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
+    def check(self, env: CoreVectorEnv, groups: Sequence[str] | None = None) -> None:
         """Check that this policy can act in an environment.
 
         Args:

@@ -6,8 +6,7 @@ Observations, terms and randomisation are those of LeggedGym-Ex's ``g1``.
 import math
 
 from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.managers import EventTermCfg, RewardTermCfg
-from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
 from legged_envs.mdp import events, observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg, JointVelocityCfg
 from legged_envs.mdp.commands import VelocityCommandCfg

@@ -9,7 +9,7 @@ from legged_envs.compat.isaac_lab.cfg import SimulationCfg
 from legged_envs.compat.isaac_lab.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
+from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.context import Env
 from legged_envs.robots import GO2

@@ -11,8 +11,13 @@ import torch
 
 from legged_envs.checks import check_known
 from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
-from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
+from legged_envs.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from legged_envs.mdp import events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg

@@ -4,8 +4,13 @@ import copy
 import math
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import CostTermCfg, CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
-from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.managers import (
+    CostTermCfg,
+    CurriculumTermCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from legged_envs.mdp import costs, curricula, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg

@@ -10,10 +10,11 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     CostTermCfg,
     EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
     RewardTermCfg,
     TerminationTermCfg,
 )
-from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg

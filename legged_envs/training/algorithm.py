@@ -6,7 +6,7 @@ import warnings
 import torch
 
 from legged_envs.checks import check_known
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.metrics.mimic import motion_of
 from legged_envs.policy.policy import Policy, load_policy
@@ -113,7 +113,7 @@ def _noise(init_std: float, env: RslRlVecEnv) -> torch.Tensor:
     return std
 
 
-def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: LeggedVectorEnv) -> Policy:
+def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: CoreVectorEnv) -> Policy:
     teacher = load_policy(teacher_path(cfg), str(core.device))
     teacher.check(core, CRITIC_GROUPS)
     return teacher

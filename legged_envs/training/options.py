@@ -203,7 +203,7 @@ def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
     """The share of a training with coarse physics; ValueError if the task cannot have it."""
     from legged_envs.tasks.kind import kind_of
 
-    fits = task.workflow is None and task.sim.decimation % 2 == 0
+    fits = task.is_reconfigurable and task.sim.decimation % 2 == 0
     if cfg.coarse and not fits:
         raise ValueError(
             f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}"
@@ -220,7 +220,7 @@ def first_trot(cfg: TrainCfg, task: "TaskCfg") -> float:
     """How many times its weight a trot earns at first; ValueError if the task rewards none."""
     from legged_envs.tasks.kind import kind_of
 
-    fits = task.workflow is None and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
+    fits = task.is_reconfigurable and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
     if cfg.first_trot is not None and not fits:
         raise ValueError(
             f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"

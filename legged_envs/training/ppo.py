@@ -9,7 +9,7 @@ from rsl_rl.modules import EmpiricalNormalization, HiddenState
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.mdp.symmetry import Mirror
 
 ROWS = 1024
@@ -78,7 +78,7 @@ class HalfMirror:
     """Mirrors half of a mini-batch, whose log-probabilities stay (Mittal et al. 2024); ValueError if the task does not
     say how its observations and actions mirror."""
 
-    def __init__(self, env: LeggedVectorEnv):
+    def __init__(self, env: CoreVectorEnv):
         robot, self.observation = env.cfg.robot, dict[str, Mirror]()
         if env.group_sizes.keys() != env.observations.groups.keys():
             raise ValueError("the task has no terms for its observations")

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
 from legged_envs.policy.metadata import contract, observation_entries
@@ -81,7 +81,7 @@ def begin_with(
         algorithm.get_policy().distribution.std_param.mul_(noise)
 
 
-def _places(env: LeggedVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
+def _places(env: CoreVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
     """What each observation is → its columns."""
     places, start = dict[Any, range](), 0
     for term in (term for group in groups for term in observation_entries(env, group)):

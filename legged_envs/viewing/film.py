@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import PolicyFunction
 from legged_envs.evaluation.metrics.mimic import motion_of
@@ -119,14 +119,14 @@ def film(
 
 
 def _render_frames(
-    core: LeggedVectorEnv, moments: Iterator[Scene], steps_per_frame: int
+    core: CoreVectorEnv, moments: Iterator[Scene], steps_per_frame: int
 ) -> Iterator[np.ndarray]:
     for step, (scene, label) in enumerate(label_scenes(core, moments)):
         if step % steps_per_frame == 0:
             yield render_frame(core, scene, label)
 
 
-def render_frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
+def render_frame(core: CoreVectorEnv, scene: Scene, label: str) -> np.ndarray:
     """Return a picture of the first robot at this moment, with a label.
 
     Args:
@@ -143,7 +143,7 @@ def render_frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
     return picture
 
 
-def _reference_pose(core: LeggedVectorEnv) -> Pose:
+def _reference_pose(core: CoreVectorEnv) -> Pose:
     """Return the pose of the first robot's reference, next to the robot."""
     reference = motion_of(core).player.sample()[0]
     robot_pos_w = core.sim.root_pos_w[0, :2]
@@ -154,6 +154,6 @@ def _reference_pose(core: LeggedVectorEnv) -> Pose:
     return Pose(position, reference.root_quat_w, reference.joint_pos)
 
 
-def _frame_size(core: LeggedVectorEnv) -> tuple[int, int]:
+def _frame_size(core: CoreVectorEnv) -> tuple[int, int]:
     """Return width and height of rendered frames, pixels."""
     return core.sim.viewer.resolution or RENDER_SIZE

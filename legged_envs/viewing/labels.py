@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.viewing.scenes import Scene
 
 LABEL_HEIGHT = 56
@@ -24,7 +24,7 @@ class SmoothedVelocity:
         self.value = np.zeros(3)
         """vx, m/s, vy, m/s, and wz, rad/s."""
 
-    def update(self, core: LeggedVectorEnv, env_id: int) -> None:
+    def update(self, core: CoreVectorEnv, env_id: int) -> None:
         """Include the velocity after one more control step.
 
         Args:
@@ -37,7 +37,7 @@ class SmoothedVelocity:
         self.value += (measured - self.value) * core.step_dt / SMOOTHING_TIME
 
 
-def label_scenes(core: LeggedVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple[Scene, str]]:
+def label_scenes(core: CoreVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple[Scene, str]]:
     """Yield the scene after each control step, with a label of the first robot.
 
     Args:

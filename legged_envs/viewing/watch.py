@@ -8,8 +8,9 @@ import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.envs import LeggedVectorEnv, unwrap
-from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.envs import CoreVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.changes import apply_changes
 from legged_envs.evaluation.conditions import (
     EVALUATION_ENV_OPTIONS,
     PolicyFunction,
@@ -51,7 +52,7 @@ def make_watched_envs(
                 # Without parameters, the start has no noise.
                 event = replace(event, params={})
             events[name] = event
-    cfg = replaced(evaluation_cfg(cfg), {"events": events, "viewer.env_index": 0})
+    cfg = apply_changes(evaluation_cfg(cfg), {"events": events, "viewer.env_index": 0})
     envs = gym.make_vec(
         task_id, num_envs=num_envs, cfg=cfg, render_mode="rgb_array", **EVALUATION_ENV_OPTIONS
     )
@@ -153,8 +154,6 @@ def start_scene(
     return observation
 
 
-def _hold_command(
-    core: LeggedVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]
-) -> None:
+def _hold_command(core: CoreVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]) -> None:
     if scene.command is not None:
         hold_velocity(core, scene.command, observation)

@@ -28,7 +28,7 @@ from legged_envs.cli.bench import bench as run_bench
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.play import PlayCfg, play
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation import bench
 from legged_envs.evaluation.conditions import COMMAND_RANGES, command_ranges, evaluation_cfg
@@ -78,7 +78,7 @@ def write_run(
 ) -> Path:
     """A run folder with a policy for ``task_id`` with ``changes``; ``entries`` replace those of its contract."""
     folder.mkdir()
-    core = LeggedVectorEnv(override(make_task_cfg(task_id), changes or {}), 1)
+    core = make_core(override(make_task_cfg(task_id), changes or {}), 1)
     groups = ACTOR_GROUPS if task_id == MIMIC else ("policy",)
     module = MimicStill() if task_id == MIMIC else Still()
     save_policy(
@@ -133,7 +133,7 @@ def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path
 def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path):
     import onnx
 
-    core = LeggedVectorEnv(make_task_cfg(GO2), 1)
+    core = make_core(make_task_cfg(GO2), 1)
     assert contract(GO2, core)["changes"] == {}
     meaning = contract(GO2, core, changes=CHANGES)
     save_policy(tmp_path / "policy.safetensors", Still(), meaning)
@@ -150,7 +150,7 @@ def test_a_policy_with_tuples_in_its_observations_fits_its_own_task(tmp_path):
     changes = {"observations.policy.terms.command.scale": (2.0, 2.0, 0.25)}
     policy = load_policy(write_run(tmp_path / "run", changes=changes))
     for same in (changes, policy.changes):
-        policy.check(LeggedVectorEnv(override(make_task_cfg(GO2), same), 1))
+        policy.check(make_core(override(make_task_cfg(GO2), same), 1))
 
 
 @pytest.mark.parametrize("verb", ["eval", "play"])
@@ -236,14 +236,14 @@ def test_a_policy_that_does_not_fit_hints_at_changes(tmp_path):
     with pytest.raises(
         ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"
     ):
-        policy.check(LeggedVectorEnv(make_task_cfg(GO2), 1))
+        policy.check(make_core(make_task_cfg(GO2), 1))
 
 
 def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
     with pytest.raises(ValueError, match=r"takes policy, reference") as mimic:
-        load_shipped_policy(MIMIC).check(LeggedVectorEnv(make_task_cfg(GO2), 1), ("policy",))
+        load_shipped_policy(MIMIC).check(make_core(make_task_cfg(GO2), 1), ("policy",))
     with pytest.raises(ValueError, match=r"reference = None") as velocity:
-        load_shipped_policy(GO2).check(LeggedVectorEnv(make_task_cfg(MIMIC), 1))
+        load_shipped_policy(GO2).check(make_core(make_task_cfg(MIMIC), 1))
     assert MIMIC in str(mimic.value)
     assert GO2 in str(velocity.value)
 
@@ -855,7 +855,7 @@ def test_a_model_that_is_not_there_is_named():
         FileNotFoundError,
         match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute",
     ):
-        LeggedVectorEnv(
+        make_core(
             override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}),
             1,
         )

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from legged_envs import cli
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import make_core
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.crosscheck import PLAIN, crosscheck
 from legged_envs.evaluation.crosscheck_comparison import compare
@@ -33,7 +33,7 @@ GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
 
 
 def untrained(task_id: str) -> Policy:
-    core = LeggedVectorEnv(make_task_cfg(task_id), 1)
+    core = make_core(make_task_cfg(task_id), 1)
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(core.group_sizes["policy"], core.actions.size), nn.Tanh())
     return Policy(network, contract(task_id, core))

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv, manager_env
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
     CostTermCfg,
@@ -24,11 +24,9 @@ from legged_envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from legged_envs.managers.recorded import Piece
 from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import CommandTerm
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.runs.run_folder import as_json
 
@@ -50,13 +48,13 @@ def joint_positions(**fields: Any) -> dict[str, Any]:
     return {"actions": {"joint_position": JointPositionCfg(**fields)}}
 
 
-def make(cfg: TaskCfg, num_envs: int = 3, **kwargs: Any) -> LeggedVectorEnv:
-    env = LeggedVectorEnv(cfg, num_envs, array="torch", **kwargs)
+def make(cfg: TaskCfg, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
+    env = make_core(cfg, num_envs, array="torch", **kwargs)
     env.reset(seed=0)
     return env
 
 
-def still(env: LeggedVectorEnv) -> torch.Tensor:
+def still(env: CoreVectorEnv) -> torch.Tensor:
     return torch.zeros(env.num_envs, 12)
 
 
@@ -586,7 +584,7 @@ def test_the_grace_time_starts_again_with_the_episode():
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def applied_targets(env: LeggedVectorEnv) -> torch.Tensor:
+def applied_targets(env: CoreVectorEnv) -> torch.Tensor:
     return torch.from_numpy(env.sim.batch.bind("ctrl").copy()).float()
 
 
@@ -720,47 +718,7 @@ def test_observations_stay_in_their_space_whatever_a_term_returns():
     assert (observation[:, -2:] == space.low[-2:]).all()
 
 
-# --- the recorded graph of the package's own terms --------------------------------------------------------------------
-
-
-class Written:
-    """A program that runs its pieces as they are written."""
-
-    def __init__(self, pieces: list[Piece], owners: list[object], compile: bool):
-        self.pieces = pieces
-
-    def __call__(self) -> None:
-        for piece in self.pieces:
-            piece.run()
-
-
-@pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"])
-@pytest.mark.parametrize("num_envs", [1, 5])
-def test_a_recorded_step_equals_the_step_as_written(
-    task_id, num_envs, monkeypatch, random_actions, assert_same
-):
-    """Through resets and pushes, for what the environment returns and for what the terms read."""
-    cfg = make_task_cfg(task_id)
-    cfg.events["push"].interval_s = (0.1, 0.5)
-    recorded = make(cfg, num_envs, observations="dict")
-    monkeypatch.setattr(manager_env, "Program", Written)
-    written = make(cfg, num_envs, observations="dict")
-    rewards = []
-    for step, action in enumerate(torch.from_numpy(random_actions(60, num_envs))):
-        results = recorded.step(action)
-        assert_same(results, written.step(action), f"step {step}")
-        for name, value in vars(recorded.robot).items():
-            if isinstance(value, torch.Tensor):
-                assert_same(value, getattr(written.robot, name), f"{name} of step {step}")
-        rewards.append(results[1])
-        mask = results[2].clone()
-        mask[0] |= step == 30
-        if mask.any():
-            options = {"reset_mask": mask}
-            assert_same(
-                recorded.reset(options=options), written.reset(options=options), f"reset {step}"
-            )
-    assert len(torch.cat(rewards).unique()) > 20
+# --- terms of users -----------------------------------------------------------------------------------------------
 
 
 def test_a_users_term_runs_as_it_is_written_on_every_step():
@@ -780,10 +738,10 @@ def test_a_users_term_runs_as_it_is_written_on_every_step():
     assert (rewards[2] > rewards[1]).all()
 
 
-def test_recording_leaves_the_state_of_the_environment_as_it_was():
+def test_making_an_environment_leaves_its_sums_at_zero():
     env = make(task())
     assert env.robot.joint_pos.data_ptr() == env.sim.joint_pos.data_ptr()
-    fresh = LeggedVectorEnv(task(), 3, array="torch")
+    fresh = make_core(task(), 3, array="torch")
     for sums in (fresh.rewards.episode_sums, fresh.costs.episode_sums, fresh.robot.foot_air_time):
         assert not sums.any()
 
@@ -804,7 +762,7 @@ def make_faulty(value: float, width: int | None = None) -> tuple[Any, list[bool]
     return faulty, broken
 
 
-def pure_faulty(env: Any, value: float) -> torch.Tensor:
+def constant(env: Any, value: float) -> torch.Tensor:
     return env.robot.base_height * 0.0 + value
 
 
@@ -844,13 +802,12 @@ def test_a_term_that_is_not_finite_or_a_negative_cost_is_named_in_the_step_it_ha
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_a_pure_term_that_goes_wrong_is_named_too_and_at_a_reset(num_envs):
-    fault = pure(pure_faulty)
-    env = make(task(**FAULTS["cost"](fault, {"value": 1.0})), num_envs)
+def test_a_term_that_goes_wrong_is_named_also_at_a_reset(num_envs):
+    env = make(task(**FAULTS["cost"](constant, {"value": 1.0})), num_envs)
     env.step(still(env))
-    bad = make(task(**FAULTS["cost"](fault, {"value": -0.5})), num_envs)
+    bad = make(task(**FAULTS["cost"](constant, {"value": -0.5})), num_envs)
     with pytest.raises(
-        ValueError, match=r"cost term 'mine' \(pure_faulty\) returned -0.5 .*at least 0.*clamp it"
+        ValueError, match=r"cost term 'mine' \(constant\) returned -0.5 .*at least 0.*clamp it"
     ):
         bad.step(still(bad))
     seen, broken = make_faulty(float("inf"), 3)

@@ -16,7 +16,7 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, make_core, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import events, rewards, terminations
@@ -124,18 +124,18 @@ def window_of(motion: Motion, frame: int, robot: RobotCfg) -> np.ndarray:
 
 
 @pytest.fixture
-def make() -> Iterator[Callable[..., LeggedVectorEnv]]:
+def make() -> Iterator[Callable[..., CoreVectorEnv]]:
     """Makes a mimic environment without the noise of starts; it is reset with seed 0 unless ``seed`` is None."""
     made = []
 
     def build(
         num_envs: int = 4, task: str | TaskCfg = GO2_TASK, seed: int | None = 0, **changes: Any
-    ) -> LeggedVectorEnv:
+    ) -> CoreVectorEnv:
         if isinstance(task, str):
             task = override(make_task_cfg(task), {"events.reference.params": {}})
         command = {f"commands.motion.{name}": value for name, value in changes.items()}
         made.append(
-            LeggedVectorEnv(override(task, command), num_envs, array="torch", observations="dict")
+            make_core(override(task, command), num_envs, array="torch", observations="dict")
         )
         if seed is not None:
             made[-1].reset(seed=seed)
@@ -146,11 +146,11 @@ def make() -> Iterator[Callable[..., LeggedVectorEnv]]:
         env.close()
 
 
-def motion_of(env: LeggedVectorEnv) -> MotionCommand:
+def motion_of(env: CoreVectorEnv) -> MotionCommand:
     return motion_command(env.commands)
 
 
-def start_at(env: LeggedVectorEnv, starts: dict[int, tuple[str, int]]) -> list[tuple[Motion, int]]:
+def start_at(env: CoreVectorEnv, starts: dict[int, tuple[str, int]]) -> list[tuple[Motion, int]]:
     """Reset with environment i at a frame of a clip, all at that of 0 unless given; returns clip and frame of each."""
     motion = motion_of(env)
     chosen = [starts.get(i, starts[0]) for i in range(env.num_envs)]
@@ -162,11 +162,11 @@ def start_at(env: LeggedVectorEnv, starts: dict[int, tuple[str, int]]) -> list[t
     return [(clips[name], frame) for name, frame in chosen]
 
 
-def still(env: LeggedVectorEnv) -> torch.Tensor:
+def still(env: CoreVectorEnv) -> torch.Tensor:
     return torch.zeros(env.num_envs, env.cfg.robot.num_joints)
 
 
-def columns(env: LeggedVectorEnv, group: str, name: str) -> slice:
+def columns(env: CoreVectorEnv, group: str, name: str) -> slice:
     """Where a term is in an observation group."""
     sizes = {name: size for name, size, _ in env.observations.groups[group].layout}
     start = sum(size for other, size in list(sizes.items())[: list(sizes).index(name)])
@@ -264,7 +264,7 @@ LOST = {"height": 0.04, "tilt": 0.25, "key_body": 0.12}
 
 
 def terms_by_hand(
-    env: LeggedVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray
+    env: CoreVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray
 ) -> dict[str, float]:
     """The terms of :data:`TERMS` and how near robot i is to losing the reference (above 1 it has)."""
     sim = env.sim
@@ -902,7 +902,7 @@ def test_a_robot_that_fails_without_a_reference_is_no_failure_of_a_clip(make_vec
 
 
 def test_adaptive_starts_are_drawn_before_the_place_where_robots_fail(make):
-    def wall(env: LeggedVectorEnv) -> torch.Tensor:
+    def wall(env: CoreVectorEnv) -> torch.Tensor:
         return (motion_of(env).player.time - 1.25).abs() < 0.5 * DT
 
     cfg = make_task_cfg(GO2_TASK)

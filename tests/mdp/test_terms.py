@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     EventTermCfg,
@@ -60,7 +60,7 @@ def rotation(quat: np.ndarray) -> np.ndarray:
 
 
 def raw(
-    env: LeggedVectorEnv,
+    env: CoreVectorEnv,
     actions: list[np.ndarray],
     previous_joint_vel: np.ndarray,
     **remembered: np.ndarray,
@@ -296,7 +296,7 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     )
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.4)
     cfg.commands["gait"] = GaitClockCfg(offsets=tuple(TROT_OFFSETS.tolist()), swing=0.05)
-    env = LeggedVectorEnv(cfg, NUM_ENVS, array="torch", observations="dict")
+    env = make_core(cfg, NUM_ENVS, array="torch", observations="dict")
     env.reset(seed=3)
     rng = np.random.default_rng(1)
     actions = [np.zeros((NUM_ENVS, 12))] * 3
@@ -330,7 +330,7 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     return snapshots
 
 
-def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
+def _throw(env: CoreVectorEnv, rng: np.random.Generator) -> None:
     """Give every robot a random orientation, joints beyond their limits and fast."""
     n = env.num_envs
     pos = np.concatenate([rng.uniform(-1, 1, (n, 2)), rng.uniform(0.1, 0.6, (n, 1))], axis=1)
@@ -401,7 +401,7 @@ def test_a_cost_is_never_negative_and_exactly_zero_when_satisfied(name, rollout)
 def test_a_standing_robot_satisfies_every_constraint_and_no_termination(robot):
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
-    env = LeggedVectorEnv(cfg, 2, array="torch")
+    env = make_core(cfg, 2, array="torch")
     env.reset(seed=0)
     for _ in range(20):
         _, _, terminated, _, info = env.step(torch.zeros(2, 12))
@@ -428,7 +428,7 @@ def test_terms_of_several_sets_of_bodies_show_where_these_are_from_the_base():
         for i, names in enumerate(BODY_SETS)
     }
     cfg.observations = {"policy": ObservationGroupCfg(terms)}
-    env = LeggedVectorEnv(cfg, 4, array="torch")
+    env = make_core(cfg, 4, array="torch")
     observation = env.reset(seed=0)[0]
     rng = np.random.default_rng(2)
     for step in range(8):
@@ -522,7 +522,7 @@ def lift_and_put_down(pattern: str, robot: RobotCfg = GO2) -> list[SimpleNamespa
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
     cfg.actions["joint_position"].around = None
-    env = LeggedVectorEnv(cfg, 2, array="torch")
+    env = make_core(cfg, 2, array="torch")
     env.reset(seed=0)
     for _ in range(5):
         env.step(torch.zeros(2, 12))
@@ -587,7 +587,7 @@ def test_stance_time_counts_from_the_landing():
 def test_a_robot_placed_on_its_feet_has_not_landed():
     cfg = make_task_cfg(TASKS["go2"])
     cfg.events = {}
-    env = LeggedVectorEnv(cfg, 2, array="torch")
+    env = make_core(cfg, 2, array="torch")
     env.reset(seed=0)
     for _ in range(3):
         env.step(torch.zeros(2, 12))
@@ -628,11 +628,11 @@ def symmetric(robot: RobotCfg, folder: Path) -> RobotCfg:
     return replace(robot, xml=str(path))
 
 
-def mirrored_pair(cfg: TaskCfg, seed: int) -> LeggedVectorEnv:
+def mirrored_pair(cfg: TaskCfg, seed: int) -> CoreVectorEnv:
     """Two robots, the second one the mirror image of the first, near the ground in a random state."""
     robot, n = cfg.robot, cfg.robot.num_joints
     cfg.events = {}
-    env = LeggedVectorEnv(cfg, 2, array="torch", observations="dict")
+    env = make_core(cfg, 2, array="torch", observations="dict")
     env.reset(seed=0)
     rng = np.random.default_rng(seed)
 
@@ -714,11 +714,11 @@ def test_a_term_that_cannot_be_mirrored_is_named():
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-def command_env(num_envs: int, **cfg: Any) -> LeggedVectorEnv:
+def command_env(num_envs: int, **cfg: Any) -> CoreVectorEnv:
     task = make_task_cfg(TASKS["go2"])
     task.events = {}
     task.commands["velocity"] = VelocityCommandCfg(**cfg)
-    env = LeggedVectorEnv(task, num_envs, array="torch")
+    env = make_core(task, num_envs, array="torch")
     env.reset(seed=1)
     return env
 
@@ -763,7 +763,7 @@ def test_commands_hold_for_a_time_in_the_range_and_each_environment_for_its_own(
     assert np.mean(holds) == pytest.approx(10.25, abs=0.6)
 
 
-def place(env: LeggedVectorEnv, yaw: torch.Tensor) -> None:
+def place(env: CoreVectorEnv, yaw: torch.Tensor) -> None:
     n = env.num_envs
     zero = torch.zeros(n)
     quat = torch.stack(((yaw / 2).cos(), zero, zero, (yaw / 2).sin()), dim=1)
@@ -834,12 +834,12 @@ def test_a_standing_fraction_that_is_no_probability_is_named(fraction):
 # --- gait clock -------------------------------------------------------------------------------------------------------
 
 
-def g1_env(num_envs: int, **clock: Any) -> LeggedVectorEnv:
+def g1_env(num_envs: int, **clock: Any) -> CoreVectorEnv:
     cfg = make_task_cfg(TASKS["g1"])
     cfg.events = {}
     if clock:
         cfg.commands["gait"] = GaitClockCfg(**clock)
-    env = LeggedVectorEnv(cfg, num_envs, array="torch")
+    env = make_core(cfg, num_envs, array="torch")
     env.reset(seed=2)
     return env
 
@@ -920,16 +920,16 @@ def test_actions_about_a_command_without_joint_positions_are_refused():
     cfg = make_task_cfg(TASKS["g1"])
     cfg.actions["joint_position"].around = "velocity"
     with pytest.raises(ValueError, match=r"around.*'velocity'.*velocity, gait"):
-        LeggedVectorEnv(cfg, 1)
+        make_core(cfg, 1)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def event_env(**terms: EventTermCfg) -> LeggedVectorEnv:
+def event_env(**terms: EventTermCfg) -> CoreVectorEnv:
     cfg = make_task_cfg(TASKS["go2"])
     cfg.events = terms
-    env = LeggedVectorEnv(cfg, 400, array="torch")
+    env = make_core(cfg, 400, array="torch")
     env.reset(seed=2)
     return env
 
@@ -1011,7 +1011,7 @@ def test_a_share_of_the_robots_begins_in_a_crouch_on_its_feet():
     cfg = make_task_cfg("Legged/Tron1-SF-Flat-v0")
     cfg.events = {name: cfg.events[name] for name in ("root", "joints", "crouch")}
     cfg.events["joints"].params["range"] = 0.0
-    env = LeggedVectorEnv(cfg, 400, array="torch")
+    env = make_core(cfg, 400, array="torch")
     env.reset(seed=0)
     low = env.sim.root_pos_w[:, 2] < TRON1_SF.base_height - 0.25
     assert 0.4 < low.float().mean() < 0.6
@@ -1077,7 +1077,7 @@ def test_the_critic_sees_the_velocity_after_a_push():
     cfg.events = {
         "push": EventTermCfg(events.push, "interval", interval_s=(DT, DT), params={"velocity": 2.0})
     }
-    env = LeggedVectorEnv(cfg, 8, array="torch", observations="dict")
+    env = make_core(cfg, 8, array="torch", observations="dict")
     env.reset(seed=0)
     names, sizes, _ = zip(*env.observations.groups["critic"].layout, strict=True)
     first = sum(sizes[: names.index("lin_vel")])
@@ -1143,7 +1143,7 @@ def test_a_robot_on_its_back_has_fallen_and_one_on_its_feet_has_not(robot):
     cfg.terminations = {
         name: TerminationTermCfg(term.func) for name, term in cfg.terminations.items()
     }
-    env = LeggedVectorEnv(cfg, 2, array="torch")
+    env = make_core(cfg, 2, array="torch")
     env.reset(seed=0)
     env.sim.write_root_state(
         torch.tensor([1]),

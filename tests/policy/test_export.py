@@ -20,7 +20,7 @@ import torch
 from safetensors import safe_open
 
 from legged_envs import cli, make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import override
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.policy.export import scene_xml
@@ -55,9 +55,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
-def environment(
-    task_id: str, command: tuple[float, float, float], **changes: Any
-) -> LeggedVectorEnv:
+def environment(task_id: str, command: tuple[float, float, float], **changes: Any) -> CoreVectorEnv:
     """One robot in its default pose with a ``command``, without noise and randomness."""
     exact = {"events": {}, "max_action_delay": 0, "observations.policy.noisy": False}
     ranges = zip(("lin_vel_x", "lin_vel_y", "ang_vel_z"), command, strict=True)
@@ -65,7 +63,7 @@ def environment(
     cfg = override(
         make_task_cfg(task_id), {**exact, "commands.velocity.standing_fraction": 0.0, **changes}
     )
-    return LeggedVectorEnv(cfg, 1, array="torch")
+    return make_core(cfg, 1, array="torch")
 
 
 def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(
@@ -101,7 +99,7 @@ def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(
 
 
 def assert_same_observations_and_actions(
-    controller: Any, robot: Any, core: LeggedVectorEnv, policy: Policy
+    controller: Any, robot: Any, core: CoreVectorEnv, policy: Policy
 ) -> None:
     """For 40 control steps, whatever is done in them; float32 and contacts let the two drift apart by a little."""
     (observation, _), limit = core.reset(seed=0), core.actions.limit
@@ -168,7 +166,7 @@ CHANGED: dict[str, dict[str, Any]] = {
 
 def write_changed(
     folder: Path, task_id: str, changes: dict[str, Any]
-) -> tuple[LeggedVectorEnv, Policy]:
+) -> tuple[CoreVectorEnv, Policy]:
     """A policy that is not trained, exported for a changed task; its environment."""
     core = environment(task_id, (0.5, 0.0, 0.0), **changes)
     torch.manual_seed(0)
@@ -477,8 +475,8 @@ def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
         for head, _ in tables
     }
     past = contract(
-        GO2, LeggedVectorEnv(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1)
+        GO2, make_core(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1)
     )
-    motions = contract(MIMIC, LeggedVectorEnv(make_task_cfg(MIMIC), 1))
+    motions = contract(MIMIC, make_core(make_task_cfg(MIMIC), 1))
     assert told["entry"] == entries | {*past["observation"][0]} | {*motions}
     assert told["`name`"] == terms

@@ -23,22 +23,22 @@ from gymnasium.vector import AutoresetMode
 from hand_written import StandUp
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
-from legged_envs.registration import make_core
+from legged_envs.envs import CoreVectorEnv, Task, make_core
+from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.tasks import TASKS
 from legged_envs.terrains import TerrainCfg
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
 TASK = "Legged/Go2-Flat-v0"
-Kind = type[CoreVectorEnv] | str
-BOTH = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp])
+Kind = type[Task] | str
+BOTH = pytest.mark.parametrize("kind", [ManagerTask, StandUp])
 ROUGH = "Legged/Go2-Rough-v0"
-ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, ROUGH, *FORMS])
+ALL = pytest.mark.parametrize("kind", [ManagerTask, StandUp, ROUGH, *FORMS])
 
 
 def make(kind: Kind, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
     if not isinstance(kind, str):
-        return kind(make_task_cfg(TASK), num_envs, **kwargs)
+        return CoreVectorEnv(kind(make_task_cfg(TASK)), num_envs, **kwargs)
     if kind != ROUGH:
         return make_core(make_task_cfg(register_form(kind)), num_envs, **kwargs)
     cfg = make_task_cfg(ROUGH)
@@ -170,7 +170,7 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(
     env.reset(seed=0)
     run(env, random_actions(3, 3))
     before = env.get_state()
-    wrong = [make(kind, 2), make(LeggedVectorEnv if kind is StandUp else StandUp)]
+    wrong = [make(kind, 2), make(ManagerTask if kind is StandUp else StandUp)]
     for other in wrong:
         other.reset(seed=1)
         with pytest.raises(ValueError, match="another environment"):
@@ -188,7 +188,7 @@ def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(
     ((field, name),) = change.items()
     cfg = make_task_cfg(TASK)
     del getattr(cfg, field)[name]
-    with_term, without = make(LeggedVectorEnv), LeggedVectorEnv(cfg, 3)
+    with_term, without = make(ManagerTask), make_core(cfg, 3)
     for env, other in ((with_term, without), (without, with_term)):
         env.reset(seed=0), other.reset(seed=1)
         run(env, random_actions(2, 3))
@@ -280,7 +280,7 @@ def _step_in_child(env: Any, queue: Any) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_an_environment_made_before_a_fork_says_what_to_do_and_one_for_a_spawned_process_works():
-    env = make(LeggedVectorEnv)
+    env = make(ManagerTask)
     env.reset(seed=0)
     expected = float(env.step(np.zeros((3, 12), np.float32))[1].sum())
     answers = []
@@ -302,9 +302,7 @@ def test_torchs_default_dtype_does_not_reach_an_environment(task, assert_same):
     for dtype in (torch.float32, torch.float64):
         torch.set_default_dtype(dtype)
         try:
-            env = AutoReset(
-                TimeLimit(LeggedVectorEnv(make_task_cfg(task), 3, observations="dict"), 3)
-            )
+            env = AutoReset(TimeLimit(make_core(make_task_cfg(task), 3, observations="dict"), 3))
             trace = [env.reset(seed=0)[0]]
             trace += [env.step(np.zeros(env.action_space.shape, np.float32))[:4] for _ in range(5)]
             env.set_state(env.get_state())
@@ -372,7 +370,7 @@ def test_robots_beyond_a_block_of_vectorized_maths_are_the_same(task):
 
 def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions, assert_same):
     later, same = (
-        stack(LeggedVectorEnv, mode, limit=4)
+        stack(ManagerTask, mode, limit=4)
         for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
     )
     for env in (later, same):
@@ -388,12 +386,12 @@ def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions, a
 @pytest.mark.parametrize("seed", [True, [0, True, 2], np.array([True, False, True]), 1.5, "one"])
 def test_a_seed_that_is_no_integer_is_refused(seed):
     with pytest.raises(TypeError, match="seed must be an integer or a list of them, got"):
-        stack(LeggedVectorEnv, AutoresetMode.SAME_STEP).reset(seed=seed)
+        stack(ManagerTask, AutoresetMode.SAME_STEP).reset(seed=seed)
 
 
 @pytest.mark.parametrize("seed", [-1, [1, -2, 3], np.array([-1, 2, 3])])
 def test_a_negative_seed_is_refused_and_changes_nothing(seed, random_actions, assert_same):
-    env = stack(LeggedVectorEnv, AutoresetMode.SAME_STEP)
+    env = stack(ManagerTask, AutoresetMode.SAME_STEP)
     env.reset(seed=0)
     run(env, random_actions(2, 3))
     other = copy.deepcopy(env)
@@ -404,14 +402,14 @@ def test_a_negative_seed_is_refused_and_changes_nothing(seed, random_actions, as
 
 
 def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_same):
-    one = make(LeggedVectorEnv)
+    one = make(ManagerTask)
     one.reset(seed=0)
     one.reconfigure({"rewards.torques.weight": -0.5})
     cfg = make_task_cfg(TASK)
     cfg.rewards = {
         "power" if name == "torques" else name: term for name, term in cfg.rewards.items()
     }
-    env = LeggedVectorEnv(cfg, 3)
+    env = make_core(cfg, 3)
     env.reset(seed=5)
     other = copy.deepcopy(env)
     with pytest.raises(ValueError, match="torques"):
@@ -421,7 +419,7 @@ def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_sam
 
 
 def test_a_state_whose_physics_does_not_fit_takes_its_changes_back(random_actions, assert_same):
-    one, larger, env = make(LeggedVectorEnv), make(LeggedVectorEnv, 4), make(LeggedVectorEnv)
+    one, larger, env = make(ManagerTask), make(ManagerTask, 4), make(ManagerTask)
     for each in (one, larger, env):
         each.reset(seed=0)
     other = copy.deepcopy(env)
@@ -434,7 +432,7 @@ def test_a_state_whose_physics_does_not_fit_takes_its_changes_back(random_action
 
 
 def test_observing_again_remembers_this_moment_once():
-    env = LeggedVectorEnv(make_task_cfg("Legged/K1-Flat-v0"), 2)
+    env = make_core(make_task_cfg("Legged/K1-Flat-v0"), 2)
     env.reset(seed=0)
     for i in range(6):
         env.step(np.full(env.action_space.shape, 0.1 * i, np.float32))

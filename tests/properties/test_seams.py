@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     CurriculumTermCfg,
@@ -21,7 +21,6 @@ from legged_envs.managers import (
 )
 from legged_envs.mdp import curricula, observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Flat-v0"
@@ -36,17 +35,17 @@ def task(**fields: Any) -> TaskCfg:
     return cfg
 
 
-def make(cfg: TaskCfg, num_envs: int = 3, **kwargs: Any) -> LeggedVectorEnv:
-    env = LeggedVectorEnv(cfg, num_envs, array="torch", **kwargs)
+def make(cfg: TaskCfg, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
+    env = make_core(cfg, num_envs, array="torch", **kwargs)
     env.reset(seed=0)
     return env
 
 
-def still(env: LeggedVectorEnv) -> torch.Tensor:
+def still(env: CoreVectorEnv) -> torch.Tensor:
     return torch.zeros(env.action_space.shape)
 
 
-def targets(env: LeggedVectorEnv) -> torch.Tensor:
+def targets(env: CoreVectorEnv) -> torch.Tensor:
     """The joint targets that the engine has."""
     return torch.from_numpy(env.sim.batch.bind("ctrl")).float()
 
@@ -229,14 +228,11 @@ def test_a_reward_after_the_floor_counts_where_the_floor_took_the_rest():
     assert torch.allclose(unfloored.step(still(unfloored))[1], torch.tensor(-5.0 * 0.02))
 
 
-# --- terms that are not pure ------------------------------------------------------------------------------------------
+# --- terms of users ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("marked", [False, True])
-def test_custom_terms_among_pure_ones_change_neither_the_others_nor_the_order(
-    marked, random_actions, assert_same
-):
-    """A term of every kind, written by the user: marked pure or not, all others give the same."""
+def test_terms_of_users_change_neither_the_others_nor_the_order(random_actions, assert_same):
+    """With a term of every kind, written by the user, all others give the same."""
     calls: list[str] = []
 
     def noting(name: str, value: Any) -> Any:
@@ -244,7 +240,7 @@ def test_custom_terms_among_pure_ones_change_neither_the_others_nor_the_order(
             calls.append(name)
             return value(env)
 
-        return pure(term) if marked else term
+        return term
 
     height = lambda env: env.robot.root_pos_w[:, 2]  # noqa: E731
     cfg, plain = make_task_cfg(TASK), make_task_cfg(TASK)
@@ -264,7 +260,7 @@ def test_custom_terms_among_pure_ones_change_neither_the_others_nor_the_order(
         assert torch.allclose(reward, expected[1], atol=1e-7)
         assert torch.equal(observation[:, 0], env.robot.root_pos_w[:, 2])
         assert torch.equal(terminated, expected[2] | (height(env) < 0.2))
-    assert calls == ([] if marked else ["termination", "reward", "observation"] * 20)
+    assert calls == ["termination", "reward", "observation"] * 20
 
 
 # --- the order of a step ----------------------------------------------------------------------------------------------
@@ -341,7 +337,7 @@ def test_a_curriculum_term_is_called_when_episodes_end_and_its_number_is_logged(
 
 
 def test_the_velocity_curriculum_widens_the_range_once_robots_follow_well_and_is_saved(assert_same):
-    def make_curriculum(threshold: float) -> LeggedVectorEnv:
+    def make_curriculum(threshold: float) -> CoreVectorEnv:
         cfg = task(episode_length_s=0.1)
         cfg.commands["velocity"].lin_vel_x = (-0.3, 0.3)
         params = {"threshold": threshold, "step": 0.4, "largest": 0.6}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import override
 from legged_envs.robots import G1, GO2
 from legged_envs.sim import (
@@ -314,11 +314,11 @@ def test_a_scene_that_cannot_be_is_refused_by_name(scene, message):
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
-def env_of(scene: SceneCfg, num_envs: int = NUM_ENVS, **changes) -> LeggedVectorEnv:
+def env_of(scene: SceneCfg, num_envs: int = NUM_ENVS, **changes) -> CoreVectorEnv:
     cfg = override(
         make_task_cfg("Legged/Go2-Flat-v0"), {"scene": scene, "sim.num_threads": 1, **changes}
     )
-    return LeggedVectorEnv(cfg, num_envs)
+    return make_core(cfg, num_envs)
 
 
 def test_an_environment_reads_resets_and_saves_every_robot(assert_same, random_actions):
@@ -359,7 +359,7 @@ def test_an_environment_reads_resets_and_saves_every_robot(assert_same, random_a
 
 
 def test_one_robot_alone_in_its_scene_is_the_task_without_a_scene(assert_same, random_actions):
-    plain = LeggedVectorEnv(
+    plain = make_core(
         override(make_task_cfg("Legged/Go2-Flat-v0"), {"sim.num_threads": 1}), NUM_ENVS
     )
     beside = env_of(SceneCfg(objects={"ball": ObjectCfg("sphere", (0.1,), pos=(9.0, 9.0, 0.1))}))

@@ -15,8 +15,7 @@ from legged_envs import cli, rotation
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.plots import plot_crossings
-from legged_envs.managers import CurriculumTermCfg
-from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.managers import CurriculumTermCfg, ObservationTermCfg
 from legged_envs.mdp import costs, curricula, observations, rewards, scan, terminations
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.policy.metadata import contract

@@ -28,7 +28,7 @@ from legged_envs import cli, make_task_cfg
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.play import PlayCfg, play
-from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs import CoreVectorEnv, make_core, unwrap
 from legged_envs.evaluation.conditions import combine_logs, command_ranges, evaluation_cfg
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
 from legged_envs.evaluation.metrics.velocity import hold_velocity
@@ -379,7 +379,7 @@ def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(numb
 def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
     number, tmp_path, monkeypatch
 ):
-    steps, step = [], LeggedVectorEnv.step
+    steps, step = [], CoreVectorEnv.step
 
     def interrupted_step(core, actions):
         steps.append(core.num_envs == 3)  # one of the evaluation
@@ -387,7 +387,7 @@ def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
             os.kill(os.getpid(), number)
         return step(core, actions)
 
-    monkeypatch.setattr(LeggedVectorEnv, "step", interrupted_step)
+    monkeypatch.setattr(CoreVectorEnv, "step", interrupted_step)
     console = Console(record=True, width=200)
     trainer = Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), console)
     with pytest.raises(KeyboardInterrupt):
@@ -876,7 +876,7 @@ def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
 
 
 def test_a_policy_of_another_robot_is_refused(run):
-    core = LeggedVectorEnv(make_task_cfg(G1), 1)
+    core = make_core(make_task_cfg(G1), 1)
     with pytest.raises(ValueError, match=r"robot = go2, this environment has g1"):
         load_policy(run / "policy.safetensors").check(core)
 
@@ -1013,7 +1013,7 @@ def test_a_policy_of_another_pace_is_refused():
     with pytest.raises(
         ValueError, match=r"gait = .*'period': 0\.6.*this environment has .*'period': 0\.7"
     ):
-        load_shipped_policy(G1).check(LeggedVectorEnv(cfg, 1))
+        load_shipped_policy(G1).check(make_core(cfg, 1))
 
 
 @whole
@@ -1069,7 +1069,7 @@ def test_the_zero_command_is_written_where_the_command_is_seen_and_nowhere_else(
     cfg = make_task_cfg(G1)
     policy = cfg.observations["policy"].terms
     policy["again"] = policy.pop("command")  # the last columns in place of the first
-    core = LeggedVectorEnv(cfg, 3, array="torch", observations="dict")
+    core = make_core(cfg, 3, array="torch", observations="dict")
     observation, _ = core.reset(seed=0)
     before = {group: value.clone() for group, value in observation.items()}
     hold_velocity(core, (0.5, 0.0, -1.0), observation)
@@ -1094,4 +1094,4 @@ def test_events_are_left_out_by_what_they_are_for():
     with pytest.raises(
         ValueError, match=r"event term 'kick': purpose must be one of .*'disturb'.*got 'annoy'"
     ):
-        LeggedVectorEnv(cfg, 1)
+        make_core(cfg, 1)

@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.plots import (
     JOINT_ERROR_BAR,
     LIN_VEL_ERROR_BAR,
@@ -148,7 +148,7 @@ class HeldMotion(MotionCommand):
         self.held = None
 
 
-class Imitation(LeggedVectorEnv):
+class Imitation(CoreVectorEnv):
     """Go2 that starts in its reference's pose; actions are PD targets, rad. Falls after ``lifetime`` steps."""
 
     def __init__(self, lifetime: int = 10**6):

@@ -30,7 +30,7 @@ from viser import _messages as messages
 
 from legged_envs import cli
 from legged_envs.envs import unwrap
-from legged_envs.envs.cfg import replaced
+from legged_envs.envs.changes import apply_changes
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import SHIPPED, Policy, load_shipped_policy
 from legged_envs.robots import GO2
@@ -65,7 +65,7 @@ def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
     policy, port = load_shipped_policy(task), free_port()
     cfg = make_task_cfg(task)
     cfg.curriculum = {}
-    envs = make_watched_envs(task, replaced(cfg, changes), policy, num_envs=num_envs)
+    envs = make_watched_envs(task, apply_changes(cfg, changes), policy, num_envs=num_envs)
     with serving(port) as server:
         panel, pages = (
             Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]),

@@ -519,7 +519,7 @@ def test_sb3_learns_on_environments_of_gymnasium():
 
 def test_sb3_names_the_environment_in_a_line(make_vec):
     """Printed, it is a table for each manager."""
-    with pytest.raises(AttributeError, match=r"LeggedVectorEnv.*'nope'") as error:
+    with pytest.raises(AttributeError, match=r"CoreVectorEnv.*'nope'") as error:
         Sb3VecEnv(make_vec()).get_attr("nope")
     assert len(str(error.value)) < 120
 

@@ -1179,7 +1179,7 @@ def test_errors_name_the_environment_in_a_line(make_vec):
         lambda wrapped=wrapped: wrapped.step(np.zeros((1, 12), np.float32)) for wrapped in stepped
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="LeggedVectorEnv 'Legged/Go2-Flat-v0'") as error:
+        with pytest.raises(ValueError, match="CoreVectorEnv 'Legged/Go2-Flat-v0'") as error:
             call()
         assert len(str(error.value)) < 450
 

@@ -18,7 +18,7 @@ from tensordict import TensorDict
 from toy_envs import ToyVectorEnv
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.managers import TerminationTermCfg
 from legged_envs.wrappers import AutoReset, TimeLimit, ToTorch, VectorCMDP
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
@@ -35,7 +35,7 @@ def scripted(make_vec: Callable[..., Any]) -> Callable[..., Any]:
     """Makes environments whose episodes end as ``DONES`` says."""
 
     def make(**kwargs: Any) -> Any:
-        def falls(env: LeggedVectorEnv) -> torch.Tensor:
+        def falls(env: CoreVectorEnv) -> torch.Tensor:
             clock["step"] += 1  # terms are evaluated once for their shape, then once per step
             ids = torch.arange(env.num_envs)
             return ((ids == 2) & (clock["step"] == 3)) | ((ids == 1) & (clock["step"] == 5))

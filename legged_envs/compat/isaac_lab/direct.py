@@ -2,249 +2,355 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, SimulationCfg, world
-from legged_envs.compat.isaac_lab.direct_task import DirectCore
+from legged_envs.compat.isaac_lab.direct_task import DirectTask
 from legged_envs.compat.isaac_lab.environment import IsaacEnv
 from legged_envs.compat.isaac_lab.scene import InteractiveScene
 from legged_envs.compat.isaac_lab.scene_entity import resolved
 from legged_envs.compat.isaac_lab.spaces import space_from
-from legged_envs.configuration import configclass
+from legged_envs.configuration import ConfigClass, configclass
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
-from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
-from legged_envs.mdp.context import pure
+from legged_envs.mdp.actions import (
+    JointActionCfg,
+    JointPositionCfg,
+    JointTorqueCfg,
+    JointVelocityCfg,
+)
+from legged_envs.rng import Stream
 from legged_envs.sim import ViewerCfg
 
-ACTIONS: dict[str, Any] = {
-    cfg.kind: cfg for cfg in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)
+ACTIONS: dict[str, Callable[..., JointActionCfg]] = {
+    "position": JointPositionCfg,
+    "velocity": JointVelocityCfg,
+    "torque": JointTorqueCfg,
 }
-"""Kinds of actuators → what makes targets of actions for them."""
+"""Kind of an actuator mapped to the action term that makes its targets."""
 
 
 @configclass
-class DirectRLEnvCfg:
-    """A task in Isaac Lab's words. Beside them: ``actions`` and ``commands`` as in a ``TaskCfg``,
-    the limits of what ``_get_costs`` returns and ``terms``. A subclass has the robot, such as ``robot = GO2``."""
+class DirectRLEnvCfg(ConfigClass):
+    """A task in Isaac Lab's words.
+
+    A subclass has the robot as a field, such as ``robot = GO2``. Some fields are additions of this
+    package: ``cost_limits``, ``actions``, ``commands`` and ``terms``.
+    """
 
     scene: InteractiveSceneCfg = InteractiveSceneCfg()
+    """Entities of every environment."""
     sim: SimulationCfg = SimulationCfg()
+    """Physics settings."""
     viewer: ViewerCfg = ViewerCfg()
+    """Camera of pictures and windows."""
     seed: int | None = None
-    """Of the first reset, where that has none."""
+    """Seed of the first reset, if that has none."""
     decimation: int = 1
+    """Physics steps per control step."""
     episode_length_s: float = 20.0
+    """Time limit of an episode, s."""
     is_finite_horizon: bool = False
+    """True if the end of the time limit is a termination."""
     events: Any = None
-    """A dict or a configuration class of :class:`~legged_envs.managers.EventTermCfg` or of terms in Isaac Lab's words,
-    ``func(env, env_ids, **params)``, ``mode``, ``interval_range_s`` and ``params``."""
+    """A dict or a configuration class of event terms.
+
+    A term is a :class:`~legged_envs.managers.EventTermCfg`, or one in Isaac Lab's words with
+    ``func(env, env_ids, **params)``, ``mode``, ``interval_range_s`` and ``params``.
+    """
     observation_space: Any = None
+    """Space of the group ``"policy"``; a size is unbounded.
+
+    See :func:`~legged_envs.compat.isaac_lab.spaces.space_from`.
+    """
     action_space: Any = None
+    """Space of the actions; a size is bounded by ±1."""
     state_space: Any = None
-    """Of the group ``"policy"``, of actions, and of the group ``"critic"``, None or 0 without one: see
-    :func:`~legged_envs.compat.isaac_lab.spaces.space_from`; a size is unbounded, of actions ±1."""
+    """Space of the group ``"critic"``; None or 0 without one."""
     observation_noise_model: Any = None
+    """A ``NoiseModelCfg`` of :mod:`legged_envs.compat.isaac_lab.noise`, or None."""
     action_noise_model: Any = None
     """A ``NoiseModelCfg`` of :mod:`legged_envs.compat.isaac_lab.noise`, or None."""
     rerender_on_reset: bool = False
-    """Is accepted: all quantities are current after a reset."""
+    """Accepted and ignored: all quantities are current after a reset."""
     cost_limits: dict[str, float] = field(default_factory=dict)
-    """Name of each cost → what it may be on average per step."""
+    """Name of each cost of ``_get_costs`` mapped to its largest allowed mean per step."""
     actions: dict[str, Any] | None = None
-    """None: a target for each joint, of the kind of the actuators, all of one kind."""
+    """Action terms. None: one target per joint, of the kind of the actuators."""
     commands: dict[str, Any] = field(default_factory=dict)
+    """Command terms."""
     terms: dict[str, Any] = field(default_factory=dict)
-    """Other fields of the ``TaskCfg``, such as ``observations`` and ``rewards``: what managers evaluate, in each step
-    before the methods, which find it in ``self.core.observations``, ``self.core.rewards``, …"""
+    """Other fields of the ``TaskCfg``, such as ``observations`` and ``rewards``.
+
+    Managers evaluate them before the methods, which find the results in
+    ``self.core.observations``, ``self.core.rewards``, …
+    """
 
     def spaces(self) -> dict[str, gym.Space[Any]]:
-        """The spaces of one environment, of the observation groups and of ``"action"``; ValueError, which names the
-        field, if one is none."""
-        state = {} if self.state_space in (None, 0) else {"critic": self.space("state_space")}
-        return {
-            "policy": self.space("observation_space"),
-            **state,
-            "action": self.space("action_space", 1.0),
-        }
+        """Return the spaces of one environment: observation groups and ``"action"``.
+
+        Raises:
+            ValueError: If a field does not describe a space; the error names it.
+        """
+        spaces = {"policy": self.space("observation_space")}
+        if self.state_space not in (None, 0):
+            spaces["critic"] = self.space("state_space")
+        spaces["action"] = self.space("action_space", 1.0)
+        return spaces
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
-        """The space of the field ``name``, numbers without bounds within ±``bound``; ValueError, naming the field, if
-        it stands for none."""
+        """Return the space of a field.
+
+        Args:
+            name: Name of the field.
+            bound: Bound of a space that is given by its size.
+
+        Raises:
+            ValueError: If the field does not describe a space; the error names it.
+        """
         return space_from(getattr(self, name), -bound, bound, f"{type(self).__name__}.{name}")
 
 
-@pure
-def _terminated(env: Any) -> Any:
-    """Whose episode ``_get_dones`` terminated."""
-    return env.task.reset_terminated
+def is_terminated(env: CoreVectorEnv) -> Tensor:
+    """Return the environments that ``_get_dones`` terminated, (num_envs,), bool."""
+    user: DirectRLEnv = env.task.user  # type: ignore[attr-defined]
+    return user.reset_terminated
 
 
-@pure
-def _get_costs(env: Any, name: str) -> Any:
-    """One of the costs that the method of this name returned."""
-    return getattr(env.task_costs, name)
+def returned_cost(env: CoreVectorEnv, name: str) -> Tensor:
+    """Return the cost ``name`` of ``_get_costs``, (num_envs,)."""
+    task: DirectTask = env.task  # type: ignore[assignment]
+    return task.returned_costs[name]
 
 
-def _call(func: Any, env: Any, env_ids: Tensor, random: Any, **params: Any) -> None:
-    """Call an event's function as Isaac Lab does, with its random stream only if it takes one."""
-    stream = {"random": random} if "random" in signature(func).parameters else {}
-    func(env, env_ids, **stream, **params)
+def call_isaac_event(
+    func: Callable[..., None], env: CoreVectorEnv, env_ids: Tensor, random: Stream, **params: Any
+) -> None:
+    """Call an event's function as Isaac Lab does: with a random stream only if it takes one."""
+    if "random" in signature(func).parameters:
+        params["random"] = random
+    func(env, env_ids, **params)
+
+
+class NoiseSource(NamedTuple):
+    """A noise model and what it acts on."""
+
+    cfg: Any
+    """Configuration of the model."""
+    stream: str
+    """Name of its random stream."""
+    space: gym.Space[Any]
+    """Space of the numbers that it acts on."""
 
 
 class DirectRLEnv(IsaacEnv):
-    """A task whose subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``, and what else it likes
-    of the methods with an underscore. A step: ``_pre_physics_step`` → physics, ``_apply_action`` before each of its
-    steps → ``_get_dones`` → ``_get_rewards`` → ``_get_costs`` → commands, interval events → ``_get_observations``;
-    episodes that ended begin anew after it. Methods marked :func:`~legged_envs.mdp.context.pure` are recorded.
+    """A task whose subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``.
 
-    ``cfg`` and ``render_mode`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``, such as ``compile``. The
-    terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``.
-    ValueError or TypeError, naming field or method, if ``cfg`` or what a method returns does not fit."""
+    It may write the other methods with an underscore too. A step, in order:
+    ``_pre_physics_step``; physics, with ``_apply_action`` before each of its steps;
+    ``_get_dones``; ``_get_rewards``; ``_get_costs``; commands and interval events;
+    ``_get_observations``. Episodes that ended begin anew afterwards.
 
-    CORE, CFG = DirectCore, DirectRLEnvCfg
-    core: DirectCore
-    context = property(lambda self: self.core)
+    The terms of :mod:`legged_envs.mdp` take ``self`` as ``env``, or ``self.core`` in a class that
+    has an attribute ``robot`` or ``actions``. What the methods return is checked when the
+    environment is first used.
+
+    Args:
+        cfg: The configuration.
+        render_mode: None or ``"rgb_array"``.
+        kwargs: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+
+    Raises:
+        ValueError: If a field of ``cfg`` is not valid.
+        TypeError: If ``cfg`` is of another kind.
+    """
+
+    ADAPTER = DirectTask
+    CFG = DirectRLEnvCfg
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
-        spaces = cfg.spaces()
-        self._make_core(
-            cfg,
-            cfg.scene.num_envs,
-            **{"render_mode": render_mode, "device": cfg.sim.device, **kwargs},
-        )
+        options = {"render_mode": render_mode, "device": cfg.sim.device, **kwargs}
+        self.make_core(cfg, cfg.scene.num_envs, **options)
         core = self.core
-        core.prepare(spaces, cfg.cost_limits)
+        task = self.adapter
         self.common_step_counter = 0
         """Control steps since the environment was made."""
         self.reset_terminated = torch.zeros(core.num_envs, dtype=torch.bool, device=core.device)
-        self.reset_time_outs, self.reset_buf = (
-            self.reset_terminated.clone(),
-            self.reset_terminated.clone(),
-        )
-        self.reward_buf = self.reset_buf.float()
-        """Whose episode ended in the last step by what, whose at all, and its rewards. Shape: (num_envs,)."""
+        """Environments that the last step terminated. Shape: (num_envs,), bool."""
+        self.reset_time_outs = torch.zeros_like(self.reset_terminated)
+        """Environments that the last step truncated. Shape: (num_envs,), bool."""
+        self.reset_buf = torch.zeros_like(self.reset_terminated)
+        """Environments whose episode ended in the last step. Shape: (num_envs,), bool."""
+        self.reward_buf = torch.zeros(core.num_envs, device=core.device)
+        """Rewards of the last step. Shape: (num_envs,)."""
         self.joint_targets = core.robot.default_joint_pos.repeat(core.num_envs, 1)
-        """What the action manager made of the action. Shape: (num_envs, num_joints)."""
-        self.state_space = core.batched.get("critic")
-        """The space of the states of all environments, None without any."""
+        """Targets that the action terms made of the action. Shape: (num_envs, num_joints)."""
+        self.state_space = task.batched_space("critic")
+        """Space of the states of all environments; None without states."""
         if self.writes("_pre_physics_step"):
-            self.actions = core.by_agent(core.zeros["action"])
-        self.noise_models: dict[str, Any] = {}
-        for kind, (noise, stream, space) in self._noise(spaces).items():
-            if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-                raise ValueError(
-                    f"{type(cfg).__name__}.{kind}_noise_model needs a space of one dimension, got {space}"
-                )
-            self.noise_models[kind] = noise.class_type(
-                noise, self.random.stream(stream), space.shape[0]
-            )
+            self.actions = task.by_agent(task.zero_action)
+        self.noise_models = self._make_noise_models()
+        """Kind of noise, ``"observation"`` or ``"action"``, mapped to its model."""
         self.scene = InteractiveScene(cfg.scene, core)
-        core.scene = self.scene
+        """Robots, objects and sensors."""
         self.scene.set_up(self._setup_scene)
         for term in core.events.cfg.values():
             resolved(term.params, self.scene)
 
+    @property
+    def adapter(self) -> DirectTask:
+        """The task that calls the methods."""
+        task: DirectTask = self.core.task  # type: ignore[assignment]
+        return task
+
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        terms = (
-            cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
-        )
-        events = {name: term for name, term in terms.items() if term is not None}
-        for name, term in events.items():
-            if not isinstance(term, EventTermCfg):
-                events[name] = EventTermCfg(
-                    partial(_call, term.func), term.mode, term.interval_range_s, term.params
-                )
-        costs = {
-            name: CostTermCfg(_get_costs, limit, {"name": name})
-            for name, limit in cfg.cost_limits.items()
-        }
-        there = world(cfg)
-        kind = there["robot"].actuators[0]
-        there |= {
-            "actions": cfg.actions or {f"joint_{kind}": ACTIONS[kind]()},
-            "commands": cfg.commands,
-        }
-        there |= {
-            "events": events,
-            "costs": costs,
-            "terminations": {"terminated": TerminationTermCfg(_terminated)},
-        }
-        return TaskCfg(**{**there, **cfg.terms})
+        fields = world(cfg)
+        kind = fields["robot"].actuators[0]
+        fields["actions"] = cfg.actions or {f"joint_{kind}": ACTIONS[kind]()}
+        fields["commands"] = cfg.commands
+        fields["events"] = cls._events(cfg)
+        fields["terminations"] = {"terminated": TerminationTermCfg(is_terminated)}
+        fields["costs"] = {}
+        for name, limit in cfg.cost_limits.items():
+            fields["costs"][name] = CostTermCfg(returned_cost, limit, {"name": name})
+        return TaskCfg(**{**fields, **cfg.terms})
 
-    def _noise(self, spaces: dict[str, gym.Space[Any]]) -> dict[str, Any]:
-        """What is noisy → its model's configuration, random stream and space."""
-        seen = self.cfg.observation_noise_model, "observation_noise/policy", spaces["policy"]
-        done = self.cfg.action_noise_model, "action_noise", spaces["action"]
-        return {
-            kind: of
-            for kind, of in {"observation": seen, "action": done}.items()
-            if of[0] is not None
-        }
+    @staticmethod
+    def _events(cfg: Any) -> dict[str, EventTermCfg]:
+        terms = cfg.events or {}
+        if not isinstance(terms, dict):
+            terms = vars(terms)
+        events = {}
+        for name, term in terms.items():
+            if term is None:
+                continue
+            if not isinstance(term, EventTermCfg):
+                term = EventTermCfg(
+                    func=partial(call_isaac_event, term.func),
+                    mode=term.mode,
+                    interval_s=term.interval_range_s,
+                    params=term.params,
+                )
+            events[name] = term
+        return events
+
+    def _make_noise_models(self) -> dict[str, Any]:
+        models = {}
+        for kind, source in self._noise_sources().items():
+            if not isinstance(source.space, gym.spaces.Box) or len(source.space.shape) != 1:
+                raise ValueError(
+                    f"{type(self.cfg).__name__}.{kind}_noise_model needs a space of one "
+                    f"dimension, got {source.space}"
+                )
+            stream = self.core.random.stream(source.stream)
+            models[kind] = source.cfg.class_type(source.cfg, stream, source.space.shape[0])
+        return models
+
+    def _noise_sources(self) -> dict[str, NoiseSource]:
+        """Return the noise models of the configuration by what they act on."""
+        task = self.adapter
+        sources = {}
+        if self.cfg.observation_noise_model is not None:
+            sources["observation"] = NoiseSource(
+                self.cfg.observation_noise_model, "observation_noise/policy", task.groups["policy"]
+            )
+        if self.cfg.action_noise_model is not None:
+            sources["action"] = NoiseSource(
+                self.cfg.action_noise_model, "action_noise", task.action_space
+            )
+        return sources
 
     def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
-        """Rows of all environments or of ``env_ids``, of kind ``"observation"`` or ``"action"``, with noise."""
-        return self.noise_models[kind](rows, env_ids) if kind in self.noise_models else rows
+        """Return rows with the noise of a model, if there is one.
 
-    def _check(self) -> None:
-        task, cfg = type(self).__name__, type(self.cfg).__name__
+        Args:
+            kind: ``"observation"`` or ``"action"``.
+            rows: A row for each of ``env_ids``, or of all environments.
+            env_ids: Environments of the rows, shape (n,); None for all.
+        """
+        if kind not in self.noise_models:
+            return rows
+        return self.noise_models[kind](rows, env_ids)
+
+    def check_methods(self) -> None:
+        task = self.adapter
+        name = type(self).__name__
         if bool(self.cfg.cost_limits) != self.writes("_get_costs"):
             raise TypeError(
-                f"{task}._get_costs returns the costs that {cfg}.cost_limits names: write both, or neither"
+                f"{name}._get_costs returns the costs that "
+                f"{type(self.cfg).__name__}.cost_limits names: write both, or neither"
             )
-        if not (self.core.moves_joints or self.writes("_apply_action")):
-            wrong = f"actions of {self.single_action_space} are no targets of {self.core.actions.size} joints"
-            raise TypeError(f"{task}._apply_action is not written, and {wrong}: write it")
+        if not task.moves_joints and not self.writes("_apply_action"):
+            raise TypeError(
+                f"{name}._apply_action is not written, and actions of {task.action_space} are not "
+                f"targets of {self.core.actions.size} joints: write it"
+            )
 
     def _setup_scene(self) -> None:
         """Make ``Articulation(cfg)`` and ``ContactSensor(cfg)`` and put them into ``self.scene``."""
 
     def _pre_physics_step(self, actions: Any) -> None:
-        """Take the actions, clipped to their bounds, with noise, in the structure of their space."""
+        """Receive the actions: clipped, with noise, in the structure of their space."""
 
     def _apply_action(self) -> None:
-        """Set the joint targets, before every physics step. Unless this is written, those of ``cfg.actions`` hold for
-        the control step."""
-        self.sim.set_joint_targets(self.joint_targets)
+        """Set the joint targets, before every physics step.
+
+        By default those of ``cfg.actions`` hold for the whole control step.
+        """
+        self.core.sim.set_joint_targets(self.joint_targets)
 
     @abstractmethod
     def _get_observations(self) -> dict[str, Any]:
-        """The group ``"policy"`` and, with ``cfg.state_space``, ``"critic"``; all tensors start with ``num_envs``."""
+        """Return the group ``"policy"`` and, with ``cfg.state_space``, ``"critic"``.
+
+        All tensors start with ``num_envs``.
+        """
 
     def _get_states(self) -> Any:
-        """The group ``"critic"``; where this is written, ``_get_observations`` returns ``"policy"`` alone."""
+        """Return the group ``"critic"``.
+
+        If this is written, ``_get_observations`` returns ``"policy"`` alone.
+        """
 
     @abstractmethod
     def _get_rewards(self) -> Any:
-        """Shape: (num_envs,), float32."""
+        """Return the rewards, (num_envs,), float32."""
 
     @abstractmethod
     def _get_dones(self) -> Any:
-        """Whose episode is terminated, and whose is cut off. Shape: (num_envs,), bool."""
+        """Return the environments that are terminated and truncated, (num_envs,), bool each."""
 
     def _get_costs(self) -> dict[str, Tensor]:
-        """For each name of ``cfg.cost_limits`` the cost, at least 0. Shape: (num_envs,), float32."""
+        """Return a cost for each name of ``cfg.cost_limits``, at least 0, (num_envs,), float32."""
         return {}
 
     def _reset_idx(self, env_ids: Tensor) -> None:
-        """Begin the episodes of ``env_ids``, whose robots stand in the default pose; here the events of mode
-        ``"reset"`` happen and noise models draw their bias."""
+        """Begin the episodes of ``env_ids`` (n,); their robots stand in the default pose.
+
+        By default the events of mode ``"reset"`` happen, and noise models draw their bias.
+        """
         self.core.events.reset(env_ids)
         for model in self.noise_models.values():
             model.reset(env_ids)
 
     def _set_debug_vis_impl(self, debug_vis: bool) -> None:
-        """Show or hide what the task draws: append to or remove from ``self.sim.decorations``."""
+        """Show or hide what the task draws: change the list ``self.sim.decorations``."""
 
     def set_debug_vis(self, debug_vis: bool) -> bool:
-        """Show or hide what the task draws; returns whether it draws anything."""
+        """Show or hide what the task draws.
+
+        Returns:
+            True if the task draws anything.
+        """
         self._set_debug_vis_impl(debug_vis)
         return self.writes("_set_debug_vis_impl")

@@ -1,8 +1,7 @@
-"""The vector environment of direct tasks: it calls their methods."""
+"""The task that calls the methods of a :class:`~legged_envs.compat.isaac_lab.direct.DirectRLEnv`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -11,191 +10,207 @@ import torch
 from gymnasium.vector.utils import batch_space, create_empty_array
 from torch import Tensor
 
-from legged_envs.compat.isaac_lab.environment import IsaacCore
+from legged_envs.compat.isaac_lab.environment import IsaacTask
+from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.arguments import check_same_structure
-from legged_envs.envs.task import Evaluation
-from legged_envs.managers import Piece
-from legged_envs.mdp.context import is_pure
 from legged_envs.state import map_tree
 
+METHOD_RESULT = "does not fit the spaces and num_envs: it is {} where {} is expected"
+"""Error about the result of a method; the fields are the given and the expected structure."""
 
-class DirectCore(IsaacCore):
-    """The vector environment of a :class:`~legged_envs.compat.isaac_lab.direct.DirectRLEnv`."""
 
-    task: Any
+class DirectTask(IsaacTask):
+    """Calls the methods of a user's ``DirectRLEnv``."""
 
-    def prepare(self, spaces: dict[str, gym.Space[Any]], costs: Iterable[str]) -> None:
-        """Make what has the structure of the task's results."""
-        action = self.single_action_space = spaces["action"]
-        self.groups = {name: space for name, space in spaces.items() if name != "action"}
-        self.single_observation_space = gym.spaces.Dict(self.groups)
-        self.batched = {name: batch_space(space, self.num_envs) for name, space in spaces.items()}
-        self.action_space = self.batched["action"]
-        empty = {
-            name: create_empty_array(space, self.num_envs, np.zeros)
-            for name, space in spaces.items()
-        }
-        self.zeros: dict[str, Any] = map_tree(
-            lambda array: torch.from_numpy(array).to(self.device), empty
-        )
-        self._shown = [*self.groups] if self._dict_observations else ["policy"]
-        self.seen = SimpleNamespace()
-        self.task_costs = SimpleNamespace(
-            **{name: torch.zeros(self.num_envs, device=self.device) for name in costs}
-        )
-        """What the task returned last: observation groups, and costs."""
-        self._action_bounds = _bounds(action, self.device)
-        self.moves_joints = isinstance(action, gym.spaces.Box) and action.shape == (
-            self.actions.size,
-        )
-        self._expected = self._results(torch.zeros(self.num_envs))
+    def prepare(self) -> None:
+        """Make what has the structure of the methods' results, and the spaces."""
+        env = self.env
+        spaces = self.cfg.own_cfg.spaces()
+        self.action_space = spaces.pop("action")
+        """Action space of one environment."""
+        self.groups: dict[str, gym.Space[Any]] = spaces
+        """Space of each observation group of one environment."""
+        self.zeros = {name: self._zeros(space) for name, space in self.groups.items()}
+        """Zeros in the structure of each observation group, for all environments."""
+        self.zero_action = self._zeros(self.action_space)
+        """Zeros in the structure of the actions, for all environments."""
+        self.shown_names = [*self.groups] if env.shows_groups else ["policy"]
+        """Names of the observation groups that the environment shows."""
+        self.observation: dict[str, Any] = {}
+        """Observation groups that the methods returned last."""
+        self.returned_costs: dict[str, Tensor] = {}
+        """Costs that ``_get_costs`` returned last, by name."""
+        for name in self.cfg.own_cfg.cost_limits:
+            self.returned_costs[name] = torch.zeros(env.num_envs, device=env.device)
+        self._action_bounds = _bounds(self.action_space, env.device)
+        self.moves_joints = isinstance(
+            self.action_space, gym.spaces.Box
+        ) and self.action_space.shape == (self.managers.actions.size,)
+        """True if the actions are the elements of the action terms."""
+        # Constructors of users read the spaces.
+        env.single_action_space = self.action_space
+        env.action_space = batch_space(self.action_space, env.num_envs)
+        env.single_observation_space = gym.spaces.Dict(self.groups)
+        env.observation_space = batch_space(env.single_observation_space, env.num_envs)
 
-    def _results(self, number: Tensor) -> dict[str, Any]:
-        """What the methods return; a ``number`` and a flag of each environment have the shape (num_envs,)."""
-        groups = {name: self.zeros[name] for name in self.groups}
-        state = groups.pop("critic", None) if self.task.writes("_get_states") else None
-        results = {"_get_observations": groups, "_get_states": state, "_get_rewards": number}
-        return {
-            **results,
-            "_get_dones": (number.bool(),) * 2,
-            "_get_costs": {**vars(self.task_costs)},
-        }
+    def _zeros(self, space: gym.Space[Any]) -> Any:
+        arrays = create_empty_array(space, self.env.num_envs, np.zeros)
+        return map_tree(lambda array: torch.from_numpy(array).to(self.env.device), arrays)
 
-    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        pure = {name: is_pure(getattr(self.task, name)) for name in self._expected}
-        self._ends = Piece(self._end, pure["_get_dones"])
-        self._rates = [
-            Piece(self._reward, pure["_get_rewards"]),
-            Piece(self._charge, pure["_get_costs"]),
-        ]
-        looks = [name for name in ("_get_observations", "_get_states") if self.task.writes(name)]
-        self._looks = Piece(self._look, all(pure[name] for name in looks))
-        self._evaluate_and_observe(self)
-        return self.groups, self.single_action_space
+    def batched_space(self, group: str) -> gym.Space[Any] | None:
+        """Return the space of an observation group of all environments; None without the group."""
+        if group not in self.groups:
+            return None
+        return batch_space(self.groups[group], self.env.num_envs)
 
-    def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        for piece in (self._ends, *self._rates, self._looks):
-            if piece.pure:
-                piece.run()  # once before they are recorded: a recording knows no attribute that it makes
-        super()._record(robots, owners)
-
-    def _sources(self) -> list[object]:
-        return [
-            self,
-            self.task,
-            self.seen,
-            self.task_costs,
-            *(each.data for each in self.scene.entities.values()),
-        ]
-
-    def _evaluation_pieces(self) -> list[Piece]:
-        ends = [[self._ends], self.terminations.pieces()]
-        first, second = ends[::-1] if "terminations" in self.task.cfg.terms else ends
-        return [*first, *second, *self.rewards.pieces(), *self._rates, *self.costs.pieces()]
-
-    def _observation_pieces(self) -> list[Piece]:
-        return [*super()._observation_pieces(), self._looks]
+    def build_evaluation(self) -> Spaces:
+        # These are terms only where ``cfg.terms`` has them; the methods do the rest.
+        super().build_evaluation()
+        return Spaces(observations=self.groups, action=self.action_space)
 
     @property
-    def acts_by_terms(self) -> bool:
-        return self.moves_joints and not any(
-            map(self.task.writes, ("_pre_physics_step", "_apply_action"))
-        )
+    def actions_are_targets(self) -> bool:  # type: ignore[override]
+        writes = self.user.writes
+        return self.moves_joints and not writes("_pre_physics_step") and not writes("_apply_action")
 
-    def _act(self, action: Any) -> None:
-        task, decimation = self.task, self.cfg.sim.decimation
-        action = _clamped(action, self._action_bounds)
-        action = task.noisy("action", action)
+    def act(self, action: Any) -> None:
+        user = self.user
+        env = self.env
+        action = _clamp(action, self._action_bounds)
+        action = user.noisy("action", action)
         if self.moves_joints:
-            task.joint_targets = self.actions.process(action)
-        task._pre_physics_step(self.by_agent(action))
-        steps = 1 if task.writes("_apply_action") else decimation
+            user.joint_targets = self.managers.actions.process(action)
+        user._pre_physics_step(self.by_agent(action))
+        # A method that is not written sets the same targets before every physics step: once is
+        # enough.
+        decimation = env.cfg.sim.decimation
+        steps = 1 if user.writes("_apply_action") else decimation
         for _ in range(decimation // steps):
-            task._apply_action()
-            self.sim.step(steps)
-            self.scene.update(self.cfg.sim.dt * steps)
+            user._apply_action()
+            env.sim.step(steps)
+            user.scene.update(env.cfg.sim.dt * steps)
 
     def by_agent(self, action: Any) -> Any:
-        """The action as the task takes it."""
+        """Return an action as the methods of the user's object take it."""
         return action
 
-    def _evaluate(self) -> Evaluation:
-        task = self.task
-        if self._recovered is not None:
-            self.scene.reset(self._recovered.nonzero().squeeze(1))
-        self.scene.refresh()
-        task.common_step_counter += 1
-        self._evaluation()
-        self.costs.check_values(self._recovered)
-        self.check_numbers("_get_rewards", "rewards", task.reward_buf)
-        terminated, truncated = task.reset_terminated, task.reset_time_outs
+    def evaluate(self) -> Evaluation:
+        user = self.user
+        managers = self.managers
+        recovered = self.env.recovered
+        if recovered is not None:
+            user.scene.reset(recovered.nonzero().squeeze(1))
+        user.common_step_counter += 1
+        for robot in self.env.robots.values():
+            robot.compute()
+        if "terminations" in self.cfg.own_cfg.terms:
+            # Terms of the user's own: his methods may read their results.
+            managers.terminations.compute()
+            self.evaluate_dones()
+        else:
+            self.evaluate_dones()
+            managers.terminations.compute()
+        managers.rewards.compute()
+        self.evaluate_rewards()
+        self.evaluate_costs()
+        managers.costs.compute()
+        managers.costs.check_values(recovered)
+        self.check_numbers("_get_rewards", "rewards", user.reward_buf)
+        terminated = user.reset_terminated
+        truncated = user.reset_time_outs
         if self.cfg.is_finite_horizon:
-            terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
+            terminated = user.reset_buf
+            truncated = torch.zeros_like(truncated)
         return Evaluation(
-            terminated, task.reward_buf, self.costs.total, self.costs.values, truncated
+            terminated=terminated,
+            reward=user.reward_buf,
+            cost=managers.costs.total,
+            costs=managers.costs.values,
+            truncated=truncated,
         )
 
-    def _returned(self, method: str) -> Any:
-        """What a method returns; ValueError unless that has the structure, shapes and dtypes that are expected."""
-        value, where = (
-            getattr(self.task, method)(),
-            f"what {type(self.task).__name__}.{method} returns",
-        )
-        wrong = "does not fit the spaces and num_envs: it is {} where {} is expected"
-        check_same_structure(() if value is None else value, self._expected[method], where, wrong)
+    def call(self, method: str, expected: Any) -> Any:
+        """Call a method of the user's object and check the structure of its result.
+
+        Args:
+            method: Name of the method.
+            expected: Tree of tensors with the expected shapes and dtypes; None fits anything.
+
+        Raises:
+            ValueError: If structure, shapes or dtypes are not as expected.
+        """
+        value = getattr(self.user, method)()
+        where = f"what {type(self.user).__name__}.{method} returns"
+        check_same_structure(() if value is None else value, expected, where, METHOD_RESULT)
         return value
 
-    def _end(self) -> None:
-        task = self.task
-        task.reset_terminated, task.reset_time_outs = self._returned("_get_dones")
-        task.reset_buf = task.reset_terminated | task.reset_time_outs
+    def evaluate_dones(self) -> None:
+        """Call ``_get_dones`` and keep its flags."""
+        user = self.user
+        flags = torch.zeros(self.env.num_envs, dtype=torch.bool)
+        terminated, time_outs = self.call("_get_dones", (flags, flags))
+        user.reset_terminated = terminated
+        user.reset_time_outs = time_outs
+        user.reset_buf = terminated | time_outs
 
-    def _reward(self) -> None:
-        self.task.reward_buf = self._returned("_get_rewards")
+    def evaluate_rewards(self) -> None:
+        """Call ``_get_rewards`` and keep the rewards."""
+        self.user.reward_buf = self.call("_get_rewards", torch.zeros(self.env.num_envs))
 
-    def _charge(self) -> None:
-        vars(self.task_costs).update(self._returned("_get_costs"))
+    def evaluate_costs(self) -> None:
+        """Call ``_get_costs`` and keep the costs."""
+        self.returned_costs = dict(self.call("_get_costs", self.returned_costs))
 
-    def _look(self) -> None:
-        vars(self.seen).update(self._returned("_get_observations"))
-        if "critic" in self._shown and self.task.writes("_get_states"):
-            self.seen.critic = self._returned("_get_states")
+    def observe_all(self) -> None:
+        """Call ``_get_observations`` and ``_get_states`` and keep the groups."""
+        writes_states = self.user.writes("_get_states")
+        expected = dict(self.zeros)
+        if writes_states:
+            state = expected.pop("critic", None)
+        self.observation.update(self.call("_get_observations", expected))
+        if writes_states and "critic" in self.shown_names:
+            self.observation["critic"] = self.call("_get_states", state)
 
-    def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+    def observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+        take: Callable[[Tensor], Tensor]
         if env_ids is None:
-            for group in self._groups:
+            for group in self.managers.shown_groups:
                 group.draw()
-            self._observation()
+                group.compute()
+            self.observe_all()
+            take = torch.clone
         else:
-            self._observe_new(env_ids, self._look)
-        take = torch.clone if env_ids is None else (lambda value: value[env_ids])
-        shown = {name: map_tree(take, getattr(self.seen, name)) for name in self._shown}
-        shown["policy"] = self.task.noisy("observation", shown["policy"], env_ids)
+            self.observe_first(env_ids, self.observe_all)
+            take = partial(torch.index_select, dim=0, index=env_ids)
+        shown = {name: map_tree(take, self.observation[name]) for name in self.shown_names}
+        shown["policy"] = self.user.noisy("observation", shown["policy"], env_ids)
         map_tree(partial(self.check_numbers, "_get_observations", "observations"), shown)
         return shown
 
-    def _choose_start(self, env_ids: Tensor) -> None:
-        self.commands.reset(env_ids)
-        self.scene.reset(env_ids)
-        self.task._reset_idx(env_ids)
+    def choose_start(self, env_ids: Tensor) -> None:
+        self.managers.commands.reset(env_ids)
+        self.user.scene.reset(env_ids)
+        self.user._reset_idx(env_ids)
 
 
 def _bounds(space: gym.Space[Any], device: torch.device) -> Any:
-    """The bounds of each box, in the structure of ``space``; None for what is discrete."""
+    """Return the bounds of each box, in the structure of ``space``; None for discrete spaces."""
     if isinstance(space, gym.spaces.Box):
-        return [torch.from_numpy(bound).to(device) for bound in (space.low, space.high)]
+        return [torch.from_numpy(space.low).to(device), torch.from_numpy(space.high).to(device)]
     if isinstance(space, gym.spaces.Dict):
         return {key: _bounds(part, device) for key, part in space.items()}
-    return (
-        tuple(_bounds(part, device) for part in space)
-        if isinstance(space, gym.spaces.Tuple)
-        else None
-    )
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(_bounds(part, device) for part in space)
+    return None
 
 
-def _clamped(action: Any, bounds: Any) -> Any:
+def _clamp(action: Any, bounds: Any) -> Any:
+    """Return actions clipped to the bounds of :func:`_bounds`."""
     if isinstance(bounds, dict):
-        return {key: _clamped(action[key], part) for key, part in bounds.items()}
+        return {key: _clamp(action[key], part) for key, part in bounds.items()}
     if isinstance(bounds, tuple):
-        return tuple(map(_clamped, action, bounds))
-    return action.clamp(*bounds) if bounds else action
+        return tuple(_clamp(part, bound) for part, bound in zip(action, bounds, strict=True))
+    if bounds is None:
+        return action
+    low, high = bounds
+    return action.clamp(low, high)

@@ -115,7 +115,7 @@ class RigidObject(Stateful):
             raise ValueError(f"{type(self).__name__}: {cfg!r} is not in the simulation: {how}")
         self.name = next((name for name in names if name not in taken), names[0])
         """Its name in the simulation."""
-        self._body, self._ALL_INDICES = there[self.name][1], core._all_ids
+        self._body, self._ALL_INDICES = there[self.name][1], core.all_ids
         self.data = self._data(core)
 
     def _data(self, core: Any) -> EntityData:

@@ -1,7 +1,6 @@
 """What Isaac Lab's environments have in common."""
 
 import random
-from functools import partialmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,98 +8,147 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.compat.adapter import _GIVEN, Workflow, WorkflowCore
-from legged_envs.compat.isaac_lab.scene import InteractiveScene
-from legged_envs.envs.cfg import TaskCfg
+from legged_envs.compat.adapter import AdapterCfg, AdapterTask, UserTask
 from legged_envs.wrappers import TimeLimit
 
 
-def full_name(cls: Any) -> str:
+def full_name(cls: type) -> str:
+    """Return module and name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-class IsaacCore(WorkflowCore):
-    """The vector environment of an :class:`IsaacEnv`."""
+class IsaacTask(AdapterTask):
+    """Calls the methods of an :class:`IsaacEnv`."""
 
-    task: Any
-    scene: InteractiveScene
-
-    def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
-        super()._start_episodes(
-            env_ids, self.task.cfg.seed if seed is None and not self._begun else seed
-        )
+    def first_seed(self) -> int:
+        seed: int | None = self.user.cfg.seed
+        return super().first_seed() if seed is None else seed
 
 
-class IsaacEnv(Workflow):
+class IsaacEnv(UserTask):
     """A task that, made directly, is stepped itself; ended episodes begin anew in the same step."""
 
     is_vector_env: ClassVar[bool] = True
-    metadata: ClassVar = {
+    metadata: ClassVar[dict[str, Any]] = {
         "render_modes": [None, "rgb_array"],
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
-    unwrapped = property(lambda self: self)
-    get_wrapper_attr, has_wrapper_attr = partialmethod(getattr), partialmethod(hasattr)
-    set_wrapper_attr = partialmethod(setattr)
     CFG: ClassVar[type]
-    """The class of the configurations of such tasks."""
-    physics_dt = property(lambda self: self.core.cfg.sim.dt)
-    """Physics time step, s."""
+    """Class of the configurations of these tasks."""
+
+    @property
+    def unwrapped(self) -> "IsaacEnv":
+        """This object."""
+        return self
+
+    @property
+    def physics_dt(self) -> float:
+        """Physics time step, s."""
+        return self.core.cfg.sim.dt
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Return the attribute ``name``."""
+        return getattr(self, name)
+
+    def has_wrapper_attr(self, name: str) -> bool:
+        """Return True if there is an attribute ``name``."""
+        return hasattr(self, name)
+
+    def set_wrapper_attr(self, name: str, value: Any) -> None:
+        """Set the attribute ``name``."""
+        setattr(self, name, value)
 
     @classmethod
-    def task_cfg(cls, cfg: Any) -> TaskCfg:
-        """What a configuration in Isaac Lab's words says in ours; TypeError if it is one of another kind."""
+    def task_cfg(cls, cfg: Any) -> AdapterCfg:
+        """Translate a configuration in Isaac Lab's words.
+
+        Raises:
+            TypeError: If it is of another kind.
+        """
         if not isinstance(cfg, cls.CFG):
             raise TypeError(
                 f"{cls.__name__} needs a {full_name(cls.CFG)}, got a {full_name(type(cfg))}"
             )
         return super().task_cfg(cfg)
 
-    @classmethod
-    def _construct(cls, cfg: Any) -> Workflow:
-        cfg.scene.num_envs = (_GIVEN.get() or {})["num_envs"]  # of make_core
-        return super()._construct(cfg)
+    def construct(self, cfg: Any) -> None:
+        cfg.scene.num_envs = self.core.num_envs
+        super().construct(cfg)
 
     def writes(self, method: str) -> bool:
-        """Whether the class of this task, or another one outside of this package, writes a method."""
+        """Return True if a class outside of this package writes a method."""
         return not getattr(type(self), method).__module__.startswith("legged_envs.compat.")
 
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None, env_ids: Any = None
+        self,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,
+        env_ids: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin all episodes, or those of ``env_ids`` or of ``options["reset_mask"]``."""
+        """Begin all episodes, or some.
+
+        Args:
+            seed: As of :meth:`~legged_envs.envs.CoreVectorEnv.reset`.
+            options: ``{"reset_mask": mask}`` resets some environments.
+            env_ids: Environments to reset, in place of a mask.
+
+        Returns:
+            The observations, and ``extras``.
+        """
         if env_ids is not None:
-            mask = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+            mask = torch.zeros(self.core.num_envs, dtype=torch.bool, device=self.core.device)
             mask[env_ids] = True
             options = {**(options or {}), "reset_mask": mask}
         observation, info = self.stack.reset(seed=seed, options=options)
         return observation, {**self.extras, **info}
 
     def step(self, action: Any) -> Any:
-        """Observations (of new episodes where one ended), rewards, terminated, truncated and extras."""
-        *outcome, info = self.stack.step(action)
-        return *outcome, {**self.extras, **info}
+        """Advance by one control step.
+
+        Returns:
+            Observations, those of a new episode where one ended; rewards, terminated, truncated
+            and ``extras``.
+        """
+        observation, reward, terminated, truncated, info = self.stack.step(action)
+        return observation, reward, terminated, truncated, {**self.extras, **info}
 
     @staticmethod
     def seed(seed: int = -1) -> int:
-        """Seed the generators of Python, NumPy and PyTorch, −1: with a random number, which is returned. The streams
-        ``self.random`` of the environments are seeded by ``reset(seed=…)`` or ``cfg.seed``."""
-        seed = random.randrange(10_000) if seed == -1 else seed
-        for seed_generator in (random.seed, np.random.seed, torch.manual_seed):
-            seed_generator(seed)
+        """Seed the generators of Python, NumPy and PyTorch.
+
+        The random streams of the environments are seeded by ``reset(seed=…)`` or ``cfg.seed``.
+
+        Args:
+            seed: The seed; −1 draws one.
+
+        Returns:
+            The seed.
+        """
+        if seed == -1:
+            seed = random.randrange(10_000)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
         return seed
 
     def render(self, recompute: bool = False) -> np.ndarray | None:
-        """A picture of environment ``cfg.viewer.env_index``, (height, width, 3) uint8; None without a render mode."""
-        return None if self.render_mode is None else self.core.render()[0]
+        """Draw environment ``cfg.viewer.env_index``, (height, width, 3), uint8.
+
+        None without a render mode.
+        """
+        return None if self.core.render_mode is None else self.core.render()[0]
 
     @property
     def episode_length_buf(self) -> Tensor:
-        """Steps of the present episodes; what is assigned is taken over, also by the time limit. (num_envs,), int32."""
-        return self.core._episode_steps
+        """Control steps of the present episodes, (num_envs,), int32.
+
+        Assigned steps are counted by the time limit too.
+        """
+        return self.core.episode_steps
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
-        self.core._episode_steps.copy_(steps)
-        if isinstance(self.stack.env, TimeLimit):
-            self.stack.env.elapsed_steps = steps.long().clone()
+        self.core.episode_steps.copy_(steps)
+        time_limit = self.stack.env
+        if isinstance(time_limit, TimeLimit):
+            time_limit.elapsed_steps = steps.long().clone()

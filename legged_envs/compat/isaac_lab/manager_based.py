@@ -1,123 +1,170 @@
-"""Tasks as Isaac Lab's manager-based workflow writes them: configuration classes whose attributes are terms."""
+"""Isaac Lab's manager-based workflow: a task is a configuration whose attributes are terms."""
 
-import copy
 import math
 from dataclasses import MISSING, fields, replace
-from operator import attrgetter
 from typing import Any
 
 import torch
 
 from legged_envs import managers
-from legged_envs.checks import check_known
 from legged_envs.compat.adapter import others_unchanged
-from legged_envs.compat.isaac_lab import mdp as isaac_lab
+from legged_envs.compat.isaac_lab import mdp as isaac_mdp
 from legged_envs.compat.isaac_lab.adapted_term import Adapted
 from legged_envs.compat.isaac_lab.cfg import SimulationCfg, world
-from legged_envs.compat.isaac_lab.environment import IsaacCore, IsaacEnv, full_name
+from legged_envs.compat.isaac_lab.environment import IsaacEnv, IsaacTask, full_name
+from legged_envs.compat.isaac_lab.manager_view import ManagerView
 from legged_envs.compat.isaac_lab.noise import UniformNoiseCfg
 from legged_envs.compat.isaac_lab.recorder import RecorderManager
 from legged_envs.compat.isaac_lab.scene import InteractiveScene
 from legged_envs.compat.isaac_lab.scene_entity import resolved
-from legged_envs.configuration import configclass
-from legged_envs.envs import Evaluation, LeggedVectorEnv
+from legged_envs.configuration import ConfigClass, configclass
+from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.manager_task import MANAGERS
-from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
 
 
 @configclass
-class ObservationTermCfg(managers.ObservationTermCfg):
-    """value → ``noise`` → ``clip`` → ``scale`` → history."""
+class ObservationTermCfg(managers.ObservationTermCfg, ConfigClass):
+    """An observation term. Effects act in this order: value, noise, clip, scale, history."""
 
     noise: Any = None
+    """A ``UniformNoiseCfg`` that adds and is symmetric, or None."""
     history_length: int = 0
+    """Number of past steps in the observation; 0 shows the present one alone."""
 
 
 @configclass
-class ObservationGroupCfg:
-    """A group; a subclass has its terms as fields."""
+class ObservationGroupCfg(ConfigClass):
+    """A group of observations; a subclass has its terms as fields."""
 
     concatenate_terms: bool = True
+    """True if the terms stand in one vector, false if in a dict."""
     enable_corruption: bool = False
+    """True if noise is added."""
     history_length: int | None = None
+    """Number of past steps of every term; None: as each term says."""
 
 
 @configclass
-class EventTermCfg(managers.EventTermCfg):
+class EventTermCfg(managers.EventTermCfg, ConfigClass):
+    """An event term."""
+
     interval_range_s: tuple[float, float] | None = None
+    """Range of the time between two events of mode ``"interval"``, s."""
 
 
 @configclass
-class ManagerBasedEnvCfg:
-    """Settings of an environment; sections of None have no terms, and a reset begins in the default pose."""
+class ManagerBasedEnvCfg(ConfigClass):
+    """Settings of an environment.
+
+    A section that is None has no terms; without ``events`` a reset begins in the default pose.
+    """
 
     viewer: ViewerCfg = ViewerCfg()
+    """Camera of pictures and windows."""
     sim: SimulationCfg = SimulationCfg()
+    """Physics settings."""
     seed: int | None = None
+    """Seed of the first reset, if that has none."""
     decimation: Any = MISSING
+    """Physics steps per control step."""
     scene: Any = MISSING
+    """Entities of every environment: an ``InteractiveSceneCfg``."""
     recorders: Any = None
+    """Where episodes are recorded: an ``ActionStateRecorderManagerCfg``, or None."""
     observations: Any = MISSING
+    """Observation groups."""
     actions: Any = MISSING
+    """Action terms."""
     events: Any = None
+    """Event terms."""
     rerender_on_reset: bool = False
-    """Is accepted: nothing is stale after a reset."""
+    """Accepted and ignored: all quantities are current after a reset."""
     episode_length_s: Any = math.inf
+    """Time limit of an episode, s."""
     is_finite_horizon: bool = False
+    """True if the end of the time limit is a termination."""
     only_positive_rewards: bool = False
+    """True if the sum of the rewards is floored at 0. An addition of this package."""
     action_limit: float = 1.0
-    """Whether the sum of the rewards is floored at 0, and bounds of the actions, which are clipped to ±this (ours)."""
+    """Bound of the actions, which are clipped to it. An addition of this package."""
 
 
 @configclass
 class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
-    """A manager-based task: sections whose attributes are terms, beside those of :class:`ManagerBasedEnvCfg`."""
+    """A manager-based task: further sections whose attributes are terms."""
 
     episode_length_s: Any = MISSING
+    """Time limit of an episode, s; a term ``time_out`` must stand in the terminations."""
     rewards: Any = MISSING
+    """Reward terms."""
     terminations: Any = MISSING
+    """Termination terms."""
     curriculum: Any = None
+    """Curriculum terms."""
     commands: Any = None
+    """Command terms."""
     costs: Any = None
-    """Terms :class:`~legged_envs.managers.CostTermCfg` (our addition)."""
+    """Cost terms, :class:`~legged_envs.managers.CostTermCfg`. An addition of this package."""
 
 
-KINDS: dict[str, Any] = {"rewards": managers.RewardTermCfg, "costs": managers.CostTermCfg}
-KINDS |= {"terminations": managers.TerminationTermCfg, "curriculum": managers.CurriculumTermCfg}
-KINDS |= {
+TERM_CLASSES: dict[str, type] = {
+    "rewards": managers.RewardTermCfg,
+    "costs": managers.CostTermCfg,
+    "terminations": managers.TerminationTermCfg,
+    "curriculum": managers.CurriculumTermCfg,
     "events": EventTermCfg,
     "observations": ObservationGroupCfg,
     "actions": object,
     "commands": object,
 }
-"""Sections of a configuration → the class of their terms."""
-FLOATS = (managers.RewardTermCfg, managers.CostTermCfg, managers.ObservationTermCfg)
+"""Sections of a configuration mapped to the class of their terms."""
+FLOAT_TERMS = (managers.RewardTermCfg, managers.CostTermCfg, managers.ObservationTermCfg)
 """Terms whose values are converted to float32."""
 
 
-def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
-    """The terms that a section has as attributes or entries, functions adapted; TypeError if one is of another kind."""
+def _terms(where: str, section: Any, term_class: type) -> dict[str, Any]:
+    """Return the terms that a section has as attributes or entries, with adapted functions.
+
+    Raises:
+        TypeError: If a term is of another class.
+    """
     given = section if isinstance(section, dict) else getattr(section, "__dict__", {})
-    options = {each.name for each in fields(ObservationGroupCfg)}
-    terms = {name: term for name, term in given.items() if term is not None and name not in options}
-    for name, term in terms.items():
-        if not isinstance(term, kind):
+    options = {field.name for field in fields(ObservationGroupCfg)}
+    terms = {}
+    for name, term in given.items():
+        if term is None or name in options:
+            continue
+        if not isinstance(term, term_class):
             raise TypeError(
-                f"{where}.{name} must be a {full_name(kind)} or None, got a {full_name(type(term))}"
+                f"{where}.{name} must be a {full_name(term_class)} or None, "
+                f"got a {full_name(type(term))}"
             )
-        if hasattr(term, "func") and not is_pure(term.func):
-            dtype = torch.float32 if isinstance(term, FLOATS) else None
-            terms[name] = replace(
-                term, func=Adapted(term.func, term, dtype, event=isinstance(term, EventTermCfg))
-            )
+        terms[name] = _with_adapted_function(term)
     return terms
 
 
+def _with_adapted_function(term: Any) -> Any:
+    func = getattr(term, "func", None)
+    is_event = isinstance(term, EventTermCfg)
+    if func is None or _is_builtin(func, is_event):
+        return term
+    dtype = torch.float32 if isinstance(term, FLOAT_TERMS) else None
+    return replace(term, func=Adapted(func, term, dtype, event=is_event))
+
+
+def _is_builtin(func: Any, is_event: bool) -> bool:
+    """Return True for a function of this package that has the types and arguments of its terms."""
+    module = getattr(func, "__module__", None) or ""
+    if module == isaac_mdp.__name__:
+        return not is_event  # events in Isaac Lab's words take no random stream
+    return module.startswith("legged_envs.mdp.")
+
+
 def _group(where: str, group: Any) -> managers.ObservationGroupCfg:
+    """Translate an observation group."""
     terms = _terms(where, group, ObservationTermCfg)
-    for key, term in terms.items():
+    for name, term in terms.items():
         noise = term.noise or UniformNoiseCfg(n_min=0.0, n_max=0.0)
         if (
             not isinstance(noise, UniformNoiseCfg)
@@ -125,206 +172,208 @@ def _group(where: str, group: Any) -> managers.ObservationGroupCfg:
             or noise.n_min != -noise.n_max
         ):
             raise ValueError(
-                f"{where}.{key}.noise must be a UniformNoiseCfg that adds, n_min = -n_max, got {noise!r}"
+                f"{where}.{name}.noise must be a UniformNoiseCfg that adds, with n_min = -n_max, "
+                f"got {noise!r}"
             )
-        steps = (
-            term.history_length if group.history_length is None else group.history_length
-        ) or None
-        terms[key] = replace(term, noise=noise.n_max, history=steps)
+        history = term.history_length if group.history_length is None else group.history_length
+        terms[name] = replace(term, noise=noise.n_max, history=history or None)
     return managers.ObservationGroupCfg(
-        terms, group.enable_corruption, concatenate=group.concatenate_terms
+        terms=terms, noisy=group.enable_corruption, concatenate=group.concatenate_terms
     )
 
 
-def _renamed(cfg: Any) -> dict[str, str]:
-    """The name of the velocity command, where there is one → the name by which evaluations find it."""
-    commands = _terms("commands", getattr(cfg, "commands", None), object).items()
-    return {
-        name: "velocity"
-        for name, term in commands
-        if isinstance(term, isaac_lab.UniformVelocityCommandCfg)
-    }
+def _velocity_command(cfg: Any) -> dict[str, str]:
+    """Return the name of the velocity command, if there is one, mapped to ``"velocity"``.
+
+    Evaluations find the command by that name.
+    """
+    renamed = {}
+    for name, term in _terms("commands", getattr(cfg, "commands", None), object).items():
+        if isinstance(term, isaac_mdp.UniformVelocityCommandCfg):
+            renamed[name] = "velocity"
+    return renamed
 
 
-class ManagerBasedCore(IsaacCore):
-    """The environment of a :class:`ManagerBasedEnv`, which its terms see as ``env``."""
+class ManagerBasedTask(IsaacTask):
+    """Calls the terms of a :class:`ManagerBasedEnv`, which they see as ``env``."""
 
-    def finish(self) -> None:
-        """Nothing: the constructor has loaded the managers, which have evaluated each term."""
+    @property
+    def context(self) -> Any:
+        return self.user
 
-    def _build(self) -> Any:
-        self._evaluate_and_observe(self.task.context)
-        return self._spaces()
+    def verify(self) -> None:
+        """Do nothing: the managers have evaluated each term when they were built."""
 
-    def _sources(self) -> list[object]:
-        return [sensor.data for sensor in self.task.scene.sensors.values()]
-
-    def _evaluate(self) -> Evaluation:
-        self.task.common_step_counter += 1
-        self.task.scene.update(self.step_dt)
-        evaluation = super()._evaluate()
-        if self.task.recorder_manager:
-            self.task.recorder_manager.end_step(evaluation)
+    def evaluate(self) -> Evaluation:
+        user = self.user
+        user.common_step_counter += 1
+        user.scene.update(self.env.step_dt)
+        evaluation = super().evaluate()
+        if user.recorder_manager is not None:
+            user.recorder_manager.end_step(evaluation)
         return evaluation
 
-    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Any]:
         if env_ids is None:
-            return super()._observe(None)
-        terms = {name: term.attributes for name, term in self.task.class_terms.items()}
-        with others_unchanged(self.task, env_ids, **terms):
-            return super()._observe(env_ids)
+            return super().observe(None)
+        terms = {name: term.attributes for name, term in self.user.class_terms.items()}
+        with others_unchanged(self.user, env_ids, **terms):
+            return super().observe(env_ids)
 
-    def _choose_start(self, env_ids: torch.Tensor) -> None:
-        self.task._reset_idx(env_ids)
+    def choose_start(self, env_ids: torch.Tensor) -> None:
+        self.user._reset_idx(env_ids)
 
-    def close_extras(self, **kwargs: Any) -> None:
-        if self.task.recorder_manager:
-            self.task.recorder_manager.flush()
-        super().close_extras(**kwargs)
+    def begin_episodes(self, env_ids: torch.Tensor) -> None:
+        super().begin_episodes(env_ids)
+        self.user.scene.reset(env_ids)
+        for term in self.user.class_terms.values():
+            term.reset(env_ids)
+        if self.user.recorder_manager is not None:
+            self.user.recorder_manager.reset(env_ids)
 
+    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        values = super().end_episodes(env_ids, steps)
+        if self.user.recorder_manager is not None:
+            self.user.recorder_manager.end_episodes(env_ids, steps)
+        return values
 
-class ManagerView:
-    """The manager that ``task`` has under a ``kind``, such as ``"rewards"``, with Isaac Lab's names beside its own."""
-
-    def __init__(self, task: Any, kind: str):
-        self._task, self._kind = task, kind
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._manager, name)
-
-    _manager = property(lambda self: getattr(self._task.core, self._kind))
-    active_terms = property(lambda self: list(self.names))
-    action, prev_action = property(attrgetter("current")), property(attrgetter("previous"))
-    total_action_dim = property(attrgetter("size"))
-    group_obs_dim = property(
-        lambda self: {name: (group.size,) for name, group in self.groups.items()}
-    )
-
-    def _known(self, name: str) -> str:
-        """The name that the manager has for a term; ValueError if there is no such."""
-        name = self._task.renamed.get(name, name)
-        check_known(
-            f"{type(self._manager).__name__} has no term, or none with a weight,",
-            (name,),
-            self.names,
-            "terms",
-        )
-        return name
-
-    def get_term(self, name: str) -> Any:
-        """Whose episode a termination ended, (num_envs,), or the term of actions or commands."""
-        name = self._known(name)
-        is_termination = isinstance(self._manager, managers.TerminationManager)
-        return self.reasons[:, self.names.index(name)] if is_termination else self.terms[name]
-
-    def get_command(self, name: str) -> torch.Tensor:
-        return self.get_term(name).value
-
-    def get_term_cfg(self, name: str) -> Any:
-        """A copy of the configuration of a term."""
-        cfg = self.cfg[self._known(name)]
-        return replace(cfg, params=copy.deepcopy(cfg.params))
-
-    def set_term_cfg(self, name: str, cfg: Any) -> None:
-        """Set the weight of a reward; ValueError unless the rest is what :meth:`get_term_cfg` returns."""
-        now = self.get_term_cfg(name)
-        if (cfg.func, cfg.params) != (now.func, now.params):
-            raise ValueError(
-                f"set_term_cfg({name!r}, …) sets the weight of what get_term_cfg returned, not {cfg}"
-            )
-        self.set_weight(name, cfg.weight)
+    def close(self) -> None:
+        if self.user.recorder_manager is not None:
+            self.user.recorder_manager.flush()
+        super().close()
 
 
 class ManagerBasedEnv(IsaacEnv):
-    """An environment of terms without rewards and terminations: a step returns observations and ``extras``, and no
-    episode ends by itself. ``cfg`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``."""
+    """An environment of terms, without rewards and terminations.
 
-    CORE, CFG = ManagerBasedCore, ManagerBasedEnvCfg
-    recorder_manager: RecorderManager | None = None
+    A step returns observations and ``extras``, and no episode ends by itself.
+
+    Args:
+        cfg: The configuration.
+        render_mode: None or ``"rgb_array"``.
+        kwargs: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+
+    Raises:
+        ValueError: If a field of ``cfg`` is missing or not valid.
+        TypeError: If ``cfg``, or a term of it, is of another kind.
+    """
+
+    ADAPTER = ManagerBasedTask
+    CFG = ManagerBasedEnvCfg
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
-        self.common_step_counter, self.renamed, self.class_terms = (
-            0,
-            _renamed(cfg),
-            dict[str, Adapted](),
-        )
+        self.common_step_counter = 0
         """Control steps since the environment was made."""
-        for kind in MANAGERS:
-            setattr(self, f"{kind.removesuffix('s')}_manager", ManagerView(self, kind))
-        self._make_core(
-            cfg,
-            cfg.scene.num_envs,
-            **{"device": cfg.sim.device, "render_mode": render_mode, **kwargs},
-        )
+        self.renamed = _velocity_command(cfg)
+        """Names of terms in ``cfg`` mapped to other names in the managers."""
+        self.class_terms: dict[str, Adapted] = {}
+        """Terms that are objects or functions of the user."""
+        self.recorder_manager: RecorderManager | None = None
+        """Manager that records episodes; None without ``cfg.recorders``."""
+        self.action_manager = ManagerView(self, "actions")
+        """Manager of the actions."""
+        self.command_manager = ManagerView(self, "commands")
+        """Manager of the commands."""
+        self.observation_manager = ManagerView(self, "observations")
+        """Manager of the observation groups."""
+        self.reward_manager = ManagerView(self, "rewards")
+        """Manager of the rewards."""
+        self.cost_manager = ManagerView(self, "costs")
+        """Manager of the costs."""
+        self.termination_manager = ManagerView(self, "terminations")
+        """Manager of the terminations."""
+        self.event_manager = ManagerView(self, "events")
+        """Manager of the events."""
+        self.curriculum_manager = ManagerView(self, "curriculum")
+        """Manager of the curricula."""
+        options = {"device": cfg.sim.device, "render_mode": render_mode, **kwargs}
+        self.make_core(cfg, cfg.scene.num_envs, **options)
         self.load_managers()
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        where, facts = type(cfg).__name__, world(cfg)
-        if missing := [each.name for each in fields(cfg) if getattr(cfg, each.name) is MISSING]:
-            raise ValueError(f"{where}.{missing[0]} is missing: give it a value")
-        own: dict[str, Any] = {
-            n: _terms(f"{where}.{n}", getattr(cfg, n, None), kind) for n, kind in KINDS.items()
-        }
-        ends = own["terminations"]
-        limits = [
-            ends.pop(name) for name, term in [*ends.items()] if term.func is isaac_lab.time_out
-        ]
+        where = type(cfg).__name__
+        for field in fields(cfg):
+            if getattr(cfg, field.name) is MISSING:
+                raise ValueError(f"{where}.{field.name} is missing: give it a value")
+        sections: dict[str, Any] = {}
+        for name, term_class in TERM_CLASSES.items():
+            sections[name] = _terms(f"{where}.{name}", getattr(cfg, name, None), term_class)
+        for name, event in sections["events"].items():
+            sections["events"][name] = replace(event, interval_s=event.interval_range_s)
+        for name, group in sections["observations"].items():
+            sections["observations"][name] = _group(f"{where}.observations.{name}", group)
+        for name, new_name in _velocity_command(cfg).items():
+            sections["commands"][new_name] = sections["commands"].pop(name).translated()
+        # The wrapper TimeLimit ends an episode in place of a term.
+        limits = []
+        for name, term in list(sections["terminations"].items()):
+            if term.func is isaac_mdp.time_out:
+                limits.append(sections["terminations"].pop(name))
+        facts = world(cfg)
         facts["episode_length_s"] = cfg.episode_length_s if limits else math.inf
         facts["is_finite_horizon"] = any(
             cfg.is_finite_horizon or not limit.time_out for limit in limits
         )
-        own["events"] = {
-            n: replace(term, interval_s=term.interval_range_s) for n, term in own["events"].items()
-        }
-        own["observations"] = {
-            n: _group(f"{where}.observations.{n}", each) for n, each in own["observations"].items()
-        }
-        for name, ours in _renamed(cfg).items():
-            own["commands"][ours] = own["commands"].pop(name).translated()
-        facts |= {name: getattr(cfg, name) for name in ("only_positive_rewards", "action_limit")}
-        return TaskCfg(**facts, **own)
+        facts["only_positive_rewards"] = cfg.only_positive_rewards
+        facts["action_limit"] = cfg.action_limit
+        return TaskCfg(**facts, **sections)
 
-    reset_terminated = property(lambda self: self.core.terminations.terminated)
-    reset_time_outs = property(lambda self: self.core.terminations.time_outs)
-    """Whose episode terms ended in this step, and whose they cut off; the time limit is no term. Shape: (num_envs,)."""
+    @property
+    def reset_terminated(self) -> torch.Tensor:
+        """Environments that a term terminated in this step. Shape: (num_envs,), bool."""
+        return self.core.terminations.terminated
+
+    @property
+    def reset_time_outs(self) -> torch.Tensor:
+        """Environments that a term truncated in this step. Shape: (num_envs,), bool.
+
+        The time limit is not a term.
+        """
+        return self.core.terminations.time_outs
 
     def load_managers(self) -> None:
         """Make the scene, and the managers, which evaluate each term once."""
-        core: Any = self.core
+        core = self.core
         self.scene = InteractiveScene(self.cfg.scene, core)
-        sections = [getattr(core.cfg, name) for name in KINDS]
-        sections += [group.terms for group in core.cfg.observations.values()]
-        for term in (
-            term for section in sections for term in section.values() if hasattr(term, "func")
-        ):
-            resolved(term.params, self.scene)
-            if isinstance(term.func, Adapted):
-                self.class_terms[str(len(self.class_terms))] = term.func.make(self)
-        with torch.inference_mode(False), torch.no_grad():
-            LeggedVectorEnv._set_up(core)
-        core._evaluated += (self.scene, *self.class_terms.values())
+        """Robots, objects and sensors."""
+        sections: list[dict[str, Any]] = [getattr(core.cfg, name) for name in TERM_CLASSES]
+        for group in core.cfg.observations.values():
+            sections.append(group.terms)
+        for section in sections:
+            for term in section.values():
+                if hasattr(term, "func"):
+                    self._load_term(term)
+        core.build()
         if self.cfg.recorders:
-            self.recorder_manager = recorder = RecorderManager(self.cfg.recorders, self)
-            core._evaluated, core._logging = (
-                (*core._evaluated, recorder),
-                (*core._logging, recorder),
-            )
+            self.recorder_manager = RecorderManager(self.cfg.recorders, self)
+
+    def _load_term(self, term: Any) -> None:
+        resolved(term.params, self.scene)
+        if isinstance(term.func, Adapted):
+            self.class_terms[str(len(self.class_terms))] = term.func.make(self)
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
-        """Begin the episodes of ``env_ids``: commands are drawn and the events of mode ``"reset"`` happen."""
+        """Begin the episodes of ``env_ids`` (n,): draw commands, apply events of mode "reset"."""
         self.extras.setdefault("log", {})
         self.core.commands.reset(env_ids)
         self.core.events.reset(env_ids)
 
     def step(self, action: torch.Tensor) -> Any:
-        """Observations and extras."""
-        observation, *_, info = self.core.step(action)
+        """Advance by one control step; returns observations and extras."""
+        observation, _, _, _, info = self.core.step(action)
         return observation, {**self.extras, **info}
 
 
 class ManagerBasedRLEnv(ManagerBasedEnv):
-    """An environment of terms with rewards and terminations. A step: actions → physics → terminations → rewards →
-    commands, interval events → observations; episodes that ended begin anew after it."""
+    """An environment of terms with rewards and terminations.
 
-    CFG, step = ManagerBasedRLEnvCfg, IsaacEnv.step
+    A step, in order: actions, physics, terminations, rewards, commands and interval events,
+    observations. Episodes that ended begin anew afterwards.
+    """
+
+    CFG = ManagerBasedRLEnvCfg
+
+    def step(self, action: torch.Tensor) -> Any:
+        """Advance by one control step: see :meth:`IsaacEnv.step`."""
+        return IsaacEnv.step(self, action)

@@ -50,7 +50,6 @@ from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
 from legged_envs.configuration import configclass
 from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
 from legged_envs.mdp.curricula import terrain_levels
 from legged_envs.mdp.rewards import action_rate, tracking_ang_vel, tracking_lin_vel
 
@@ -136,7 +135,7 @@ TERMS: dict[str, Term] = {
 _TOLD = dict(re.findall(r"^- ``(\w+)``: (.+(?:\n  .+)*)", __doc__ or "", re.M))
 for _name, _term in TERMS.items():
     _term.__name__, _term.__qualname__, _term.__doc__ = _name, _name, _TOLD.get(_name)
-    globals()[_name] = pure(_term)
+    globals()[_name] = _term
 
 
 def __getattr__(name: str) -> Any:
@@ -150,7 +149,6 @@ def joint_acc_l2(env: Any, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return _part(env, env.robots[asset_cfg.name].sim.joint_acc, asset_cfg.joint_ids).square().sum(1)
 
 
-@pure
 def time_out(env: Any) -> Any:
     """The time limit: as a termination term it makes ``TaskCfg.episode_length_s``, and is not evaluated."""
     return env.episode_length_buf >= env.max_episode_length

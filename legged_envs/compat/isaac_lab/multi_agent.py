@@ -1,352 +1,491 @@
-"""Isaac Lab's direct workflow for several agents: methods that take and return a dict with an entry for each agent."""
+"""Isaac Lab's direct workflow for several agents: methods take and return a dict by agent."""
 
 import math
-from functools import partialmethod
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch
 from gymnasium.spaces import Box
 from torch import Tensor
 
 from legged_envs.checks import check_known
-from legged_envs.compat.isaac_lab.direct import DirectRLEnv, DirectRLEnvCfg
-from legged_envs.compat.isaac_lab.direct_task import DirectCore
+from legged_envs.compat.isaac_lab.direct import DirectRLEnv, DirectRLEnvCfg, NoiseSource
+from legged_envs.compat.isaac_lab.direct_task import DirectTask
 from legged_envs.compat.isaac_lab.spaces import space_from
 from legged_envs.configuration import configclass
-from legged_envs.envs.task import Evaluation
+from legged_envs.envs import Evaluation
 from legged_envs.state import map_tree
 
 ByAgent = dict[str, Any]
-"""Agent → its value; tensors start with ``num_envs``."""
+"""Name of each agent mapped to its value; tensors start with ``num_envs``."""
 
 
 @configclass
 class DirectMARLEnvCfg(DirectRLEnvCfg):
-    """A task of several agents in Isaac Lab's words. ``observation_noise_model`` and ``action_noise_model`` are dicts,
-    agent → ``NoiseModelCfg``; ``state_space`` is −1 for the observations of all agents in a row, 0 for no state."""
+    """A task of several agents in Isaac Lab's words.
+
+    ``observation_noise_model`` and ``action_noise_model`` map agents to a ``NoiseModelCfg``.
+    ``state_space`` is −1 for the observations of all agents in a row, and 0 for no state.
+    """
 
     possible_agents: Any = ()
+    """Names of the agents."""
     action_spaces: Any = {}  # noqa: RUF012
+    """Agent mapped to a float32 box, or to what stands for one.
+
+    See :func:`~legged_envs.compat.isaac_lab.spaces.space_from`.
+    """
     observation_spaces: Any = {}  # noqa: RUF012
-    """Agent → a float32 box, or what stands for one: see :func:`~legged_envs.compat.isaac_lab.spaces.space_from`."""
+    """Agent mapped to a float32 box, or to what stands for one."""
 
     def by_agent(self, name: str, bound: float = math.inf) -> dict[str, Box]:
-        """The spaces of a field; ValueError unless each agent has a float32 box, and there are agents."""
-        specs, where, agents = (
-            getattr(self, name),
-            f"{type(self).__name__}.{name}",
-            list(self.possible_agents),
-        )
+        """Return the spaces of a field by agent.
+
+        Args:
+            name: Name of the field.
+            bound: Bound of a space that is given by its size.
+
+        Raises:
+            ValueError: If there are no agents, or one of them does not have a float32 box.
+        """
+        specs = getattr(self, name)
+        where = f"{type(self).__name__}.{name}"
+        agents = list(self.possible_agents)
         if not agents or sorted(specs) != sorted(agents):
             raise ValueError(
-                f"{where} must have a space for each of possible_agents, {agents}, got {list(specs)}"
+                f"{where} must have a space for each of possible_agents, {agents}, "
+                f"got {list(specs)}"
             )
-        spaces: Any = {a: space_from(specs[a], -bound, bound, f"{where}[{a!r}]") for a in agents}
-        if others := [
-            each for each in spaces.values() if not isinstance(each, Box) or each.dtype != "float32"
-        ]:
-            raise ValueError(
-                f"{where} must be float32 boxes, which can stand in a row, got {others}"
-            )
-        return spaces
+        boxes: dict[str, Box] = {}
+        for agent in agents:
+            space = space_from(specs[agent], -bound, bound, f"{where}[{agent!r}]")
+            if not isinstance(space, Box) or space.dtype != "float32":
+                raise ValueError(
+                    f"{where} must be float32 boxes, which can stand in a row, got {space}"
+                )
+            boxes[agent] = space
+        return boxes
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
-        """The space ``name`` of all agents in a row, numbers without bounds within ±``bound``."""
+        """Return the space of all agents in a row."""
         if name == "state_space" and self.state_space != -1:
             return super().space(name, bound)
-        boxes = self.by_agent(
-            "action_spaces" if name == "action_space" else "observation_spaces", bound
-        )
+        field = "action_spaces" if name == "action_space" else "observation_spaces"
+        boxes = self.by_agent(field, bound)
         return gym.spaces.flatten_space(gym.spaces.Tuple(boxes.values()))
 
 
-class MultiAgentCore(DirectCore):
-    """The vector environment of a :class:`DirectMARLEnv`: actions and the observation group ``"policy"`` are those of
-    all agents in a row, ``"critic"`` is the state; the reward is the sum over the agents. ``info`` holds ``rewards``,
-    ``agent_terminated`` and ``agent_truncated``, (num_envs, agents), in the order of ``possible_agents``."""
+class MultiAgentTask(DirectTask):
+    """Calls the methods of a user's ``DirectMARLEnv``.
 
-    def _results(self, number: Tensor) -> dict[str, Any]:
-        task = self.task
-        rewards, dones = (
-            dict.fromkeys(task.possible_agents, value) for value in (number, number.bool())
-        )
-        policy, state = (
-            task.split(self.zeros["policy"], task.observation_spaces),
-            self.zeros.get("critic"),
-        )
-        results = {"_get_observations": policy, "_get_states": state, "_get_rewards": rewards}
-        return {**super()._results(number), **results, "_get_dones": (dones, dones)}
+    Actions and the observation group ``"policy"`` of the environment are those of all agents in a
+    row; ``"critic"`` is the state; the reward is the sum over the agents. ``info`` of a step holds
+    ``rewards``, ``agent_terminated`` and ``agent_truncated``, (num_envs, agents), in the order of
+    ``possible_agents``.
+    """
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        *outcome, info = super().step(actions)
-        ended = {name: getattr(self.task, name) for name in ("agent_terminated", "agent_truncated")}
-        return *outcome, {**info, **self._export({"rewards": self.task.agent_rewards, **ended})}
+    def step_info(self) -> dict[str, Tensor]:
+        return {
+            "rewards": self.user.agent_rewards,
+            "agent_terminated": self.user.agent_terminated,
+            "agent_truncated": self.user.agent_truncated,
+        }
 
-    def _act(self, action: Any) -> None:
-        self.task.agent_over = self.task.agent_terminated | self.task.agent_truncated
-        super()._act(self.task.without_over(action, self.task.action_spaces))
+    def act(self, action: Any) -> None:
+        self.user.agent_over = self.user.agent_terminated | self.user.agent_truncated
+        super().act(self.user.without_over(action, self.user.action_spaces))
 
     def by_agent(self, action: Any) -> ByAgent:
-        return self.task.split(action, self.task.action_spaces)
+        return split(action, self.user.action_spaces)
 
-    def _evaluate(self) -> Evaluation:
-        evaluation, task = super()._evaluate(), self.task
-        if self._recovered is not None:
-            bad = self._recovered.unsqueeze(1)
-            task.agent_terminated = task.agent_terminated | bad & ~task.agent_over
-            task.agent_rewards = task.agent_rewards.masked_fill(bad, 0.0)
+    def evaluate(self) -> Evaluation:
+        evaluation = super().evaluate()
+        recovered = self.env.recovered
+        if recovered is not None:
+            user = self.user
+            bad = recovered.unsqueeze(1)
+            user.agent_terminated = user.agent_terminated | (bad & ~user.agent_over)
+            user.agent_rewards = user.agent_rewards.masked_fill(bad, 0.0)
         return evaluation
 
-    def _end(self) -> None:
-        task = self.task
-        ended, cut = (task.join(part) & ~task.agent_over for part in self._returned("_get_dones"))
-        task.agent_terminated = task.agent_terminated | ended
-        task.agent_truncated = task.agent_truncated | cut & ~task.agent_terminated
-        task.reset_terminated = task.agent_terminated.all(1)
-        task.reset_buf = (task.agent_terminated | task.agent_truncated).all(1)
-        task.reset_time_outs = task.reset_buf & ~task.reset_terminated
+    def evaluate_dones(self) -> None:
+        user = self.user
+        flags = torch.zeros(self.env.num_envs, dtype=torch.bool)
+        expected = dict.fromkeys(user.possible_agents, flags)
+        terminated, truncated = self.call("_get_dones", (expected, expected))
+        ended = user.join(terminated) & ~user.agent_over
+        cut = user.join(truncated) & ~user.agent_over
+        user.agent_terminated = user.agent_terminated | ended
+        user.agent_truncated = user.agent_truncated | (cut & ~user.agent_terminated)
+        # The environment's episode is over when that of the last agent is.
+        user.reset_terminated = user.agent_terminated.all(1)
+        user.reset_buf = (user.agent_terminated | user.agent_truncated).all(1)
+        user.reset_time_outs = user.reset_buf & ~user.reset_terminated
 
-    def _reward(self) -> None:
-        task = self.task
-        task.agent_rewards = task.join(self._returned("_get_rewards")).masked_fill(
-            task.agent_over, 0.0
-        )
-        task.reward_buf = task.agent_rewards.sum(1)
+    def evaluate_rewards(self) -> None:
+        user = self.user
+        expected = dict.fromkeys(user.possible_agents, torch.zeros(self.env.num_envs))
+        rewards = user.join(self.call("_get_rewards", expected))
+        user.agent_rewards = rewards.masked_fill(user.agent_over, 0.0)
+        user.reward_buf = user.agent_rewards.sum(1)
 
-    def _charge(self) -> None:
-        costs = dict(self._returned("_get_costs"))
-        for agent, over in zip(
-            self.task.possible_agents, self.task.agent_over.unbind(1), strict=True
-        ):
-            own = [name for name in costs if name.startswith(f"{agent}/")]
-            costs |= {name: costs[name].masked_fill(over, 0.0) for name in own}
-        vars(self.task_costs).update(costs)
+    def evaluate_costs(self) -> None:
+        super().evaluate_costs()
+        for index, agent in enumerate(self.user.possible_agents):
+            over = self.user.agent_over[:, index]
+            for name, cost in self.returned_costs.items():
+                if name.startswith(f"{agent}/"):
+                    self.returned_costs[name] = cost.masked_fill(over, 0.0)
 
-    def _look(self) -> None:
-        self.seen.policy = self.seen.critic = self.task.join(self._returned("_get_observations"))
-        if "critic" in self._shown and self.task.cfg.state_space != -1:
-            self.seen.critic = self._returned("_get_states")
+    def observe_all(self) -> None:
+        user = self.user
+        expected = split(self.zeros["policy"], user.observation_spaces)
+        policy = user.join(self.call("_get_observations", expected))
+        self.observation["policy"] = policy
+        self.observation["critic"] = policy
+        if "critic" in self.shown_names and user.cfg.state_space != -1:
+            self.observation["critic"] = self.call("_get_states", self.zeros.get("critic"))
 
-    def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
-        shown = super()._observe(env_ids)
+    def observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+        shown = super().observe(env_ids)
         if env_ids is None:
-            shown["policy"] = self.task.without_over(shown["policy"], self.task.observation_spaces)
-        return {**shown, "critic": shown["policy"]} if self.task.cfg.state_space == -1 else shown
+            shown["policy"] = self.user.without_over(shown["policy"], self.user.observation_spaces)
+        if self.user.cfg.state_space == -1:
+            shown["critic"] = shown["policy"]
+        return shown
 
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        for name in ("agent_terminated", "agent_truncated", "agent_over"):
-            setattr(self.task, name, getattr(self.task, name).index_fill(0, env_ids, False))
-        super()._place(env_ids, seeded)
+    def place(self, env_ids: Tensor, seeded: bool) -> None:
+        user = self.user
+        user.agent_terminated = user.agent_terminated.index_fill(0, env_ids, False)
+        user.agent_truncated = user.agent_truncated.index_fill(0, env_ids, False)
+        user.agent_over = user.agent_over.index_fill(0, env_ids, False)
+        super().place(env_ids, seeded)
 
 
 class DirectMARLEnv(DirectRLEnv):
-    """A task of several agents: a :class:`DirectRLEnv` whose methods take and return a dict with an entry for each
-    agent, ``_get_dones`` two; with a ``cfg.state_space`` of its own ``_get_states`` returns the state. A cost named
-    ``"agent/cost"`` in ``cfg.cost_limits`` and by ``_get_costs`` is one for which that agent alone answers.
+    """A task of several agents.
 
-    An agent whose episode is over, terminated or truncated, acts no more: its action is taken for zero, and reward,
-    costs of its own and observation are zero, until the episode of the last agent is over. Then the environment's is:
-    terminated if all agents were, else truncated."""
+    It is a :class:`DirectRLEnv` whose methods take and return a dict by agent; ``_get_dones``
+    returns two. With a state of its own shape, ``_get_states`` returns the state. A cost named
+    ``"agent/cost"``, in ``cfg.cost_limits`` and by ``_get_costs``, counts for that agent alone.
 
-    CORE, CFG = MultiAgentCore, DirectMARLEnvCfg
+    An agent whose episode is over acts no more: its action is replaced by zero, and its reward, its
+    own costs and its observation are zero, until the episode of the last agent is over. Then the
+    environment's episode is over: terminated if all agents were, otherwise truncated.
+
+    Args:
+        cfg: The configuration.
+        render_mode: None or ``"rgb_array"``.
+        kwargs: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+    """
+
+    ADAPTER = MultiAgentTask
+    CFG = DirectMARLEnvCfg
     cfg: DirectMARLEnvCfg
 
     def __init__(self, cfg: DirectMARLEnvCfg, render_mode: str | None = None, **kwargs: Any):
         self.possible_agents = list(cfg.possible_agents)
+        """Names of the agents, in order."""
         self.observation_spaces = cfg.by_agent("observation_spaces")
+        """Observation space of each agent in one environment."""
         self.action_spaces = cfg.by_agent("action_spaces", 1.0)
+        """Action space of each agent in one environment."""
         super().__init__(cfg, render_mode, **kwargs)
-        self.extras |= {agent: {} for agent in self.possible_agents}
-        none = torch.zeros(
-            self.num_envs, len(self.possible_agents), dtype=torch.bool, device=self.device
-        )
-        self.agent_terminated, self.agent_truncated, self.agent_over = (
-            none,
-            none.clone(),
-            none.clone(),
-        )
-        """Whose episode has ended in the present one of the environment, and whose had before the last step; and"""
-        self.agent_rewards = none.float()
-        """the rewards of that. Shapes: (num_envs, agents)."""
-        self.state_space = self.core.groups.get("critic")
-        """The space of :meth:`state`, None without one."""
+        for agent in self.possible_agents:
+            self.extras[agent] = {}
+        core = self.core
+        shape = (core.num_envs, len(self.possible_agents))
+        self.agent_terminated = torch.zeros(shape, dtype=torch.bool, device=core.device)
+        """Agents that were terminated in the present episode. Shape: (num_envs, agents)."""
+        self.agent_truncated = torch.zeros_like(self.agent_terminated)
+        """Agents that were truncated in the present episode. Shape: (num_envs, agents)."""
+        self.agent_over = torch.zeros_like(self.agent_terminated)
+        """Agents whose episode was over before the last step. Shape: (num_envs, agents)."""
+        self.agent_rewards = torch.zeros(shape, device=core.device)
+        """Rewards of the last step. Shape: (num_envs, agents)."""
+        self.state_space = self.adapter.groups.get("critic")
+        """Space of :meth:`state` of one environment; None without a state."""
 
-    def _noise(self, spaces: dict[str, gym.Space[Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for kind, own in (("observation", self.observation_spaces), ("action", self.action_spaces)):
-            models = getattr(self.cfg, f"{kind}_noise_model") or {}
-            check_known(
-                f"{type(self.cfg).__name__}.{kind}_noise_model: there is no agent",
-                models,
-                own,
-                "agents",
-            )
-            found |= {
-                f"{kind}/{a}": (model, f"{kind}_noise/{a}", own[a])
-                for a, model in models.items()
-                if model
-            }
-        return found
+    def _noise_sources(self) -> dict[str, NoiseSource]:
+        sources = {}
+        kinds = {
+            "observation": (self.cfg.observation_noise_model, self.observation_spaces),
+            "action": (self.cfg.action_noise_model, self.action_spaces),
+        }
+        for kind, (models, spaces) in kinds.items():
+            where = f"{type(self.cfg).__name__}.{kind}_noise_model: there is no agent"
+            check_known(where, models or {}, spaces, "agents")
+            for agent, model in (models or {}).items():
+                if model:
+                    stream = f"{kind}_noise/{agent}"
+                    sources[f"{kind}/{agent}"] = NoiseSource(model, stream, spaces[agent])
+        return sources
 
     def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
-        parts, noisy = self.split(rows, getattr(self, f"{kind}_spaces")), super().noisy
-        return self.join(
-            {agent: noisy(f"{kind}/{agent}", part, env_ids) for agent, part in parts.items()}
-        )
+        spaces = self.observation_spaces if kind == "observation" else self.action_spaces
+        parts = {}
+        for agent, part in split(rows, spaces).items():
+            parts[agent] = super().noisy(f"{kind}/{agent}", part, env_ids)
+        return self.join(parts)
 
     @property
     def agents(self) -> list[str]:
-        """The agents that act in at least one environment."""
-        over = (self.agent_terminated | self.agent_truncated).all(0).tolist()
+        """Agents that act in at least one environment."""
+        is_over = (self.agent_terminated | self.agent_truncated).all(0).tolist()
         return [
-            agent for agent, is_over in zip(self.possible_agents, over, strict=True) if not is_over
+            agent for agent, over in zip(self.possible_agents, is_over, strict=True) if not over
         ]
 
-    num_agents = property(lambda self: len(self.agents))
-    max_num_agents = property(lambda self: len(self.possible_agents))
-    """How many agents act in at least one environment, and how many the task has."""
+    @property
+    def num_agents(self) -> int:
+        """Number of agents that act in at least one environment."""
+        return len(self.agents)
 
-    def _space(self, name: str, agent: str) -> gym.Space[Any]:
-        check_known(
-            f"{type(self).__name__}: there is no agent", (agent,), self.possible_agents, "agents"
-        )
-        return getattr(self, name)[agent]
+    @property
+    def max_num_agents(self) -> int:
+        """Number of agents of the task."""
+        return len(self.possible_agents)
 
-    observation_space = partialmethod(_space, "observation_spaces")
-    action_space = partialmethod(_space, "action_spaces")
-    """The space of one agent of one environment, by its name; ValueError if there is no such agent."""
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the observation space of an agent in one environment.
+
+        Raises:
+            ValueError: If there is no such agent.
+        """
+        self._check_agent(agent)
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        """Return the action space of an agent in one environment.
+
+        Raises:
+            ValueError: If there is no such agent.
+        """
+        self._check_agent(agent)
+        return self.action_spaces[agent]
+
+    def _check_agent(self, agent: str) -> None:
+        where = f"{type(self).__name__}: there is no agent"
+        check_known(where, (agent,), self.possible_agents, "agents")
 
     def state(self) -> Any:
-        """The state (num_envs, …) that belongs to the last observation; None if ``cfg.state_space`` is 0."""
-        return (
-            None
-            if self.state_space is None
-            else map_tree(torch.clone, self.core._last_observation["critic"])
-        )
+        """Return the state that belongs to the last observation, (num_envs, …).
+
+        None if ``cfg.state_space`` is 0.
+        """
+        if self.state_space is None:
+            return None
+        return map_tree(torch.clone, self.core.last_observation["critic"])
 
     def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, dict[str, Any]]:
-        """Observations by agent, and extras with an entry for each agent, beside those of ``info``."""
+        """Begin episodes: see :meth:`IsaacEnv.reset`.
+
+        Returns:
+            Observations by agent, and extras with an entry for each agent.
+        """
         observation, extras = super().reset(*args, **kwargs)
         return self._by_agent(observation), extras
 
     def step(self, actions: ByAgent) -> Any:
-        """One control step: observations, rewards, terminated, truncated and ``final_obs`` of the extras by agent. When
-        the last agent's episode is over, a new one of that environment begins. Agents that act in no environment may be
-        left out."""
+        """Advance by one control step.
+
+        When the last agent's episode is over, a new one begins in that environment.
+
+        Args:
+            actions: Actions by agent. Agents that act in no environment may be left out.
+
+        Returns:
+            Observations, rewards, terminated and truncated by agent, and extras, whose
+            ``final_obs`` is by agent too.
+        """
         observation, _, _, truncated, extras = super().step(self.join_actions(actions))
         if "final_obs" in extras:
             extras["final_obs"] = self._by_agent(extras["final_obs"])
-        return self._by_agent(observation), *self.outcome(truncated, extras), extras
+        rewards, terminated, truncated = self.outcome(truncated, extras)
+        return self._by_agent(observation), rewards, terminated, truncated, extras
 
     def _by_agent(self, observation: Any) -> ByAgent:
-        return self.split(observation["policy"], self.observation_spaces)
+        return split(observation["policy"], self.observation_spaces)
 
     def join_actions(self, actions: ByAgent) -> Any:
-        """The actions of agents as the vector environment takes them, zeros for those that act no more; ValueError if
-        one is missing, unknown or of another shape."""
-        if not {*self.agents} <= {*actions} <= {*self.possible_agents}:
-            given = f"got those of {list(actions)}, of the agents {self.possible_agents}"
-            raise ValueError(
-                f"{type(self).__name__}.step needs an action of each of {self.agents}, {given}"
-            )
-        zeros = self.core.by_agent(self.core.zeros["action"])
-        if wrong := [
-            agent for agent, action in actions.items() if action.shape != zeros[agent].shape
-        ]:
-            expected = {agent: tuple(zeros[agent].shape) for agent in wrong}
-            raise ValueError(f"{type(self).__name__}.step: actions must have the shapes {expected}")
-        return self.join({**zeros, **actions})
+        """Return the actions of all agents in a row, zeros for those that act no more.
 
-    def outcome(self, truncated: Any, info: dict[str, Any]) -> list[ByAgent]:
-        """Rewards, terminated and truncated by agent of a step of the vector environment, all (num_envs,)."""
+        Args:
+            actions: Actions by agent.
+
+        Raises:
+            ValueError: If an action is missing, of an unknown agent, or of another shape.
+        """
+        if not set(self.agents) <= set(actions) <= set(self.possible_agents):
+            raise ValueError(
+                f"{type(self).__name__}.step needs an action of each of {self.agents}, "
+                f"got those of {list(actions)}, of the agents {self.possible_agents}"
+            )
+        complete = self.adapter.by_agent(self.adapter.zero_action)
+        for agent, action in actions.items():
+            shape = tuple(complete[agent].shape)
+            if action.shape != shape:
+                raise ValueError(
+                    f"{type(self).__name__}.step: the actions of {agent!r} must have the shape "
+                    f"{shape}, got {tuple(action.shape)}"
+                )
+            complete[agent] = action
+        return self.join(complete)
+
+    def outcome(self, truncated: Any, info: dict[str, Any]) -> tuple[ByAgent, ByAgent, ByAgent]:
+        """Return rewards, terminated and truncated by agent, (num_envs,) each.
+
+        Args:
+            truncated: Flags of a step of the vector environment, (num_envs,), bool.
+            info: ``info`` of that step.
+        """
         ended = info["agent_terminated"]
         cut = (info["agent_truncated"] | truncated[:, None]) & ~ended
-        return [
-            {a: part[:, i] for i, a in enumerate(self.possible_agents)}
-            for part in (info["rewards"], ended, cut)
-        ]
+        rewards = {}
+        terminated = {}
+        truncations = {}
+        for index, agent in enumerate(self.possible_agents):
+            rewards[agent] = info["rewards"][:, index]
+            terminated[agent] = ended[:, index]
+            truncations[agent] = cut[:, index]
+        return rewards, terminated, truncations
 
     def split(self, rows: Any, spaces: dict[str, Box]) -> ByAgent:
-        """By agent what the vector environment has of all in a row: observations or actions; ValueError if the row is
-        of another length."""
-        ends = np.cumsum([gym.spaces.flatdim(space) for space in spaces.values()]).tolist()
-        if rows.shape[1] != ends[-1]:
-            raise ValueError(
-                f"{type(self).__name__}: {rows.shape[1]} numbers where {ends[-1]} are of {spaces}"
-            )
-        parts = zip(spaces.items(), [0, *ends], ends, strict=False)
-        return {
-            a: rows[:, start:end].reshape(-1, *(space.shape or ()))
-            for (a, space), start, end in parts
-        }
+        """Split rows of all agents: see :func:`split`."""
+        return split(rows, spaces)
 
     def join(self, values: ByAgent) -> Tensor:
-        """What agents have in a row, (num_envs, size) of all: the opposite of :meth:`split`."""
-        return torch.cat(
-            [values[agent].unsqueeze(-1).flatten(1) for agent in self.possible_agents], 1
-        )
+        """Return the values of all agents in a row, (num_envs, size): the opposite of ``split``."""
+        parts = [values[agent].unsqueeze(-1).flatten(1) for agent in self.possible_agents]
+        return torch.cat(parts, 1)
 
     def without_over(self, rows: Tensor, spaces: dict[str, Box]) -> Tensor:
-        """What the vector environment has of all agents in a row, (num_envs, size) of all, zero for those that act no
-        more."""
-        sizes = torch.tensor(
-            [gym.spaces.flatdim(space) for space in spaces.values()], device=rows.device
-        )
-        return rows.masked_fill(self.agent_over.repeat_interleave(sizes, 1), 0.0)
+        """Return rows of all agents, zero for agents that act no more.
+
+        Args:
+            rows: Numbers of all agents in a row, (num_envs, size).
+            spaces: Space of each agent's part.
+        """
+        sizes = [gym.spaces.flatdim(space) for space in spaces.values()]
+        repeats = torch.tensor(sizes, device=rows.device)
+        return rows.masked_fill(self.agent_over.repeat_interleave(repeats, 1), 0.0)
+
+
+def split(rows: Any, spaces: dict[str, Box]) -> ByAgent:
+    """Split rows that have the numbers of all agents.
+
+    Args:
+        rows: Observations or actions of all agents in a row, (num_envs, size).
+        spaces: Space of each agent's part.
+
+    Returns:
+        The part of each agent in the shape of its space.
+
+    Raises:
+        ValueError: If the rows have another length.
+    """
+    sizes = {agent: gym.spaces.flatdim(space) for agent, space in spaces.items()}
+    expected = sum(sizes.values())
+    if rows.shape[1] != expected:
+        raise ValueError(f"{rows.shape[1]} numbers where {expected} are of {spaces}")
+    parts = {}
+    start = 0
+    for agent, space in spaces.items():
+        end = start + sizes[agent]
+        parts[agent] = rows[:, start:end].reshape(-1, *(space.shape or ()))
+        start = end
+    return parts
 
 
 class SingleAgentEnv:
-    """Several agents as one, with what the direct workflow has for one agent: the observation, under ``"policy"``, is
-    that of all agents in a row or the state, the action all actions, the reward the sum of all rewards. ValueError if
-    the state is to be observed and there is none."""
+    """Several agents as one agent of the direct workflow.
+
+    The observation, under ``"policy"``, is that of all agents in a row, or the state. The action
+    consists of all actions; the reward is the sum of all rewards.
+
+    Args:
+        env: The environment of several agents.
+        state_as_observation: True to observe the state.
+
+    Raises:
+        ValueError: If the state is to be observed and there is none.
+    """
 
     AGENT = "policy"
-    """Under which name the observation is."""
+    """Key of the observation."""
 
-    def __init__(self, env: Any, state_as_observation: bool = False):
+    def __init__(self, env: DirectMARLEnv, state_as_observation: bool = False):
         if state_as_observation and env.state_space is None:
             raise ValueError(
                 f"{type(env).__name__} has no state to observe: its cfg.state_space is 0"
             )
-        self.env, self._group = env, "critic" if state_as_observation else "policy"
-        self.single_observation_space = gym.spaces.Dict({self.AGENT: env.core.groups[self._group]})
+        self.env = env
+        """The environment of several agents."""
+        self._group = "critic" if state_as_observation else "policy"
+        self.single_observation_space = gym.spaces.Dict(
+            {self.AGENT: env.adapter.groups[self._group]}
+        )
+        """Observation space of one environment."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
 
     def reset(self, **options: Any) -> tuple[ByAgent, dict[str, Any]]:
+        """Begin episodes: see :meth:`IsaacEnv.reset`."""
         observation, info = self.env.stack.reset(**options)
         return {self.AGENT: observation[self._group]}, info
 
     def step(self, action: Any) -> Any:
-        """The observation, and reward, terminated, truncated, (num_envs,), and ``info`` of all agents."""
-        observation, *outcome = self.env.stack.step(action)
-        return {self.AGENT: observation[self._group]}, *outcome
+        """Advance by one control step.
+
+        Returns:
+            The observation, and reward, terminated, truncated, (num_envs,), and ``info``.
+        """
+        observation, reward, terminated, truncated, info = self.env.stack.step(action)
+        return {self.AGENT: observation[self._group]}, reward, terminated, truncated, info
 
 
 class OneAgentEnv(SingleAgentEnv):
-    """Several agents as a multi-agent environment whose one agent is ``"single-agent"``."""
+    """Several agents as a multi-agent environment with the one agent ``"single-agent"``."""
 
     AGENT = "single-agent"
 
-    def __init__(self, env: Any, state_as_observation: bool = False):
+    def __init__(self, env: DirectMARLEnv, state_as_observation: bool = False):
         super().__init__(env, state_as_observation)
-        self.agents = self.possible_agents = [self.AGENT]
-        self.num_agents = self.max_num_agents = 1
+        self.possible_agents = [self.AGENT]
+        """Names of the agents."""
+        self.agents = [self.AGENT]
+        """Names of the agents that act."""
+        self.num_agents = 1
+        """Number of agents that act."""
+        self.max_num_agents = 1
+        """Number of agents."""
         self.observation_spaces = self.single_observation_space
-        self.action_spaces = {self.AGENT: env.single_action_space}
-        self.observation_space, self.action_space = (
-            self.observation_spaces.__getitem__,
-            self.action_spaces.__getitem__,
-        )
+        """Observation space of each agent in one environment."""
+        self.action_spaces = {self.AGENT: env.adapter.action_space}
+        """Action space of each agent in one environment."""
+
+    def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the observation space of an agent in one environment."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        """Return the action space of an agent in one environment."""
+        return self.action_spaces[agent]
 
     def step(self, actions: ByAgent) -> Any:
-        """Five dicts, as :meth:`DirectMARLEnv.step`."""
-        observation, *outcome, info = super().step(actions[self.AGENT])
-        return observation, *({self.AGENT: part} for part in outcome), info
+        """Advance by one control step; returns five dicts, as :meth:`DirectMARLEnv.step`."""
+        observation, reward, terminated, truncated, info = super().step(actions[self.AGENT])
+        return (
+            observation,
+            {self.AGENT: reward},
+            {self.AGENT: terminated},
+            {self.AGENT: truncated},
+            info,
+        )
 
 
-multi_agent_to_single_agent, multi_agent_with_one_agent = SingleAgentEnv, OneAgentEnv
-"""Isaac Lab's names."""
+multi_agent_to_single_agent = SingleAgentEnv
+"""Isaac Lab's name of :class:`SingleAgentEnv`."""
+multi_agent_with_one_agent = OneAgentEnv
+"""Isaac Lab's name of :class:`OneAgentEnv`."""

@@ -59,14 +59,14 @@ class RecorderManager(Manager):
 
     def end_step(self, outcome: Any) -> None:
         """Take in a step whose observation is still the last one."""
-        self.episodes.add("obs", self._core._last_observation["policy"])
+        self.episodes.add("obs", self._core.last_observation["policy"])
         self.episodes.add("actions", self._core.actions.current)
         for name, own in SERIES.items():
             self.episodes.add(name, getattr(outcome, own))
         self.episodes.end_step()
 
     def end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
-        self.episodes.add("final_obs", self._core._last_observation["policy"][env_ids], env_ids)
+        self.episodes.add("final_obs", self._core.last_observation["policy"][env_ids], env_ids)
         ended = self._core.terminations
         for i in env_ids.tolist():
             reasons = dict(zip(ended.names, ended.reasons[i].tolist(), strict=True))

@@ -5,34 +5,35 @@ from contextvars import copy_context
 from typing import Any
 
 from legged_envs.checks import check_choice, did_you_mean
-from legged_envs.compat.adapter import ORIGINS
 from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, RigidBodyMaterialCfg
 from legged_envs.compat.isaac_lab.contact_sensor import ContactSensor, ContactSensorCfg
 from legged_envs.compat.isaac_lab.entities import SCENE, Articulation, Ids, RigidObject, scene_of
 from legged_envs.compat.isaac_lab.terrain import RayCaster, RayCasterCfg, TerrainGeneratorCfg
+from legged_envs.compat.origins import TerrainOrigins
 from legged_envs.configuration import configclass
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot
 from legged_envs.state import Stateful
 
 
-class TerrainImporter:
-    """The ground: a plane at z = 0, or tiles, on whose middles, ``env_origins``, robots begin. Their rows and columns,
-    ``terrain_levels`` and ``terrain_types``, (num_envs,), are drawn by each environment for itself when it is seeded.
-    ``terrain_origins`` has the shape (rows, columns, 3); ``max_terrain_level`` is the number of rows;
-    ``update_env_origins(env_ids, move_up, move_down)`` moves robots to other levels."""
+class TerrainImporter(TerrainOrigins):
+    """The ground: a plane at z = 0, or tiles; robots begin on their middles.
+
+    Each environment draws the row and column of its tile when it is seeded.
+
+    Args:
+        cfg: A ``TerrainImporterCfg``.
+
+    Raises:
+        ValueError: If the scene has another kind of ground.
+    """
 
     def __init__(self, cfg: Any):
-        self.cfg, self._core = cfg, scene_of(self).core
-        check_choice(
-            "TerrainImporter.terrain_type",
-            cfg.terrain_type,
-            ("generator" if self._core.ground else "plane",),
-        )
-
-
-for _name in ("update_env_origins", *ORIGINS):
-    setattr(TerrainImporter, _name, property(lambda self, name=_name: getattr(self._core, name)))  # type: ignore[misc]
+        self.cfg = cfg
+        """Configuration of the ground."""
+        self.env = scene_of(self).core
+        kind = "generator" if self.env.ground else "plane"
+        check_choice("TerrainImporter.terrain_type", cfg.terrain_type, (kind,))
 
 
 @configclass
@@ -116,7 +117,11 @@ class InteractiveScene(Stateful):
     def clone_environments(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: all environments exist, and cannot touch each other."""
 
-    env_origins = property(lambda self: self.core.env_origins)
+    @property
+    def env_origins(self) -> Any:
+        """Middle of each environment's tile, m; 0 on a plane. Shape: (num_envs, 3)."""
+        return self.core.task.env_origins
+
     filter_collisions = write_data_to_sim = clone_environments
     terrain = property(lambda self: next(iter(self.terrains.values()), None))
 
@@ -128,9 +133,3 @@ class InteractiveScene(Stateful):
         """Read the sensors, ``dt`` s of physics after the last time."""
         for sensor in [each for each in self.entities.values() if hasattr(each, "update")]:
             sensor.update(dt)
-
-    def refresh(self) -> None:
-        """Bring what recordings read up to date, as far as the robots' own states do not."""
-        for entity in self.entities.values():
-            for name in getattr(entity.data, "lagging", ()):
-                getattr(entity.data.source, name)

@@ -10,7 +10,8 @@ from typing import Any
 
 from legged_envs import robots
 from legged_envs.checks import check_choice, check_known, check_spelling
-from legged_envs.compat.legged_gym.task import COSTS, CommandCfg, Reward, own_cost
+from legged_envs.compat.legged_gym.command import CommandCfg
+from legged_envs.compat.legged_gym.terms import BUILTIN_COSTS, RewardMethod, own_cost
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import actions, events, terminations
@@ -375,7 +376,7 @@ def task_of(cls: Any, cfg: Any) -> TaskCfg:
     for name, limit in vars(cfg.costs.limits).items():
         own, params = {"name": name}, getattr(cfg.costs.params, name, {})
         task.costs[name] = CostTermCfg(
-            COSTS.get(name, own_cost), limit, params if name in COSTS else own
+            BUILTIN_COSTS.get(name, own_cost), limit, params if name in BUILTIN_COSTS else own
         )
     task.viewer = ViewerCfg(cfg.viewer.pos, cfg.viewer.lookat, env_index=cfg.viewer.ref_env)
     return task
@@ -397,8 +398,10 @@ def rewards_of(cls: Any, cfg: Any) -> dict[str, RewardTermCfg]:
     check_known(
         "cfg.rewards.params: there is no reward", vars(cfg.rewards.params), known, "rewards"
     )
-    check_known("cfg.costs.params: there is no cost", vars(cfg.costs.params), COSTS, "costs")
+    check_known(
+        "cfg.costs.params: there is no cost", vars(cfg.costs.params), BUILTIN_COSTS, "costs"
+    )
     return {
-        n: RewardTermCfg(Reward(cls, n), scale, after_floor=n == "termination")
+        n: RewardTermCfg(RewardMethod(cls, n), scale, after_floor=n == "termination")
         for n, scale in scales.items()
     }

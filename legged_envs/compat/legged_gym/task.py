@@ -1,9 +1,6 @@
-"""The vector environment of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`, and its simulator."""
+"""The task that calls the methods of a :class:`~legged_envs.compat.legged_gym.LeggedRobot`."""
 
-from collections.abc import Callable
-from inspect import getmembers, isfunction
-from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
@@ -11,288 +8,190 @@ from torch import Tensor
 
 from legged_envs import rotation
 from legged_envs.checks import check_known
-from legged_envs.compat.adapter import ORIGINS, WorkflowCore
-from legged_envs.envs import Evaluation
-from legged_envs.managers import Piece, Program
-from legged_envs.mdp import commands, costs, observations
-from legged_envs.mdp.context import is_pure
-
-COSTS = dict(getmembers(costs, isfunction))
-"""The built-in costs."""
+from legged_envs.compat.adapter import AdapterTask
+from legged_envs.compat.legged_gym.command import Command
+from legged_envs.compat.legged_gym.terms import BUILTIN_COSTS
+from legged_envs.envs import Evaluation, Spaces
+from legged_envs.envs.manager_task import check_evaluation
 
 
-class CommandCfg(commands.VelocityCommandCfg):
-    def build(self, env: Any) -> "Command":
-        return Command(self, env)
+class Buffer(NamedTuple):
+    """A buffer of the user's object that holds an observation group."""
 
-
-class Command(commands.VelocityCommand):
-    """The velocity command, which ``_resample_commands`` draws, and which may be written to."""
-
-    def reset(self, env_ids: Tensor) -> None:
-        self._steering[env_ids] = True  # so much for a method that draws in its own way
-        self._resampling.start(
-            env_ids, torch.full(env_ids.shape, self.cfg.resampling_time_s[1], device=env_ids.device)
-        )
-        self._env.task._resample_commands(env_ids)  # type: ignore[attr-defined]
-
-    def draw(self, env_ids: Tensor, ranges: dict[str, Any]) -> None:
-        """Draw from the (low, high) of each name."""
-        bounds = torch.tensor(
-            [ranges[name] for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw", "heading")]
-        )
-        self._low[:4], self._high[:4] = bounds.to(self._low).unbind(1)
-        super().reset(env_ids)
-
-    def take_in(self) -> None:
-        """Let what was written into ``value`` act."""
-        if self.value.is_inference() or self.value._version:
-            self.heading = self.value[:, 3].clone() if self.cfg.heading_column else self.heading
-            self._set(self.value[:, :3].clone())
-
-    def _steer(self) -> None:
-        self.take_in()
-        super()._steer()
-
-
-class Reward:
-    """``_reward_<name>`` of the task as a term, pure if it is marked so, a bool as 0 or 1."""
-
-    def __init__(self, cls: type, name: str):
-        self.method, self.__name__ = f"_reward_{name}", f"{cls.__name__}._reward_{name}"
-        if is_pure(getattr(cls, self.method)):
-            self.pure = self
-
-    def __call__(self, env: Any) -> Any:
-        value = getattr(env.task, self.method)()
-        return value.float() if getattr(value, "dtype", None) == torch.bool else value
-
-
-def own_cost(env: Any, name: str) -> Tensor:
-    """An entry of what ``_get_costs`` gave in this step."""
-    return cast(Tensor, env.own_costs[name])
-
-
-class RobotCore(WorkflowCore):
-    """The vector environment of a :class:`LeggedRobot`."""
-
-    task: Any
-    _fresh = False  # whether the task evaluates a step, which makes the observation too
-
-    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        task, cfg = self.task, self.task.cfg
-        limit = self.observation_limit = cfg.normalization.clip_observations
-        self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
-        self.own_costs, limits = self._checked_costs(), vars(cfg.costs.limits)
-        unknown = self.own_costs.keys() ^ (limits.keys() - COSTS.keys())
-        check_known(
-            f"{type(task).__name__}._get_costs and cfg.costs.limits differ in",
-            unknown,
-            COSTS,
-            "built in",
-        )
-        self._evaluate_and_observe(self)
-        self.log_names += tuple(f"rew_{name}" for name in self.rewards.names)
-        sizes = {group: getattr(cfg.env, field) for group, (_, field) in BUFFERS.items()}
-        spaces: dict[str, Any] = {
-            g: gym.spaces.Box(-limit, limit, (n,)) for g, n in sizes.items() if n is not None
-        }
-        return spaces, self._spaces()[1]
-
-    def _checked_costs(self) -> dict[str, Tensor]:
-        return {
-            n: self.check("_get_costs", n, cost, least=0.0)
-            for n, cost in self.task._get_costs().items()
-        }
-
-    def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        pieces = (robots, *(manager.pieces() for manager in self._evaluated))
-        stages = zip(("robot", "terminations", "rewards", "costs"), pieces, strict=True)
-        self.programs = {
-            name: Program(stage, [self.task, *owners], self._compile) for name, stage in stages
-        }
-        self._evaluation = self.programs["costs"]
-
-    @property
-    def acts_by_terms(self) -> bool:
-        return type(self.task)._pre_sim_step.__module__.startswith("legged_envs.compat.")
-
-    def _act(self, action: Tensor) -> None:
-        self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
-        super()._act(
-            self.check(
-                "_pre_sim_step", "actions", self.task._pre_sim_step(action), self.actions.size
-            )
-        )
-
-    def _advance(self) -> None:
-        """Done in ``post_physics_step``."""
-
-    def _evaluate(self) -> Evaluation:
-        task, self._fresh = self.task, True
-        task.post_physics_step()
-        self.check("check_termination", "reset_buf", task.reset_buf, flags=True)
-        self.check("check_termination", "time_out_buf", task.time_out_buf, flags=True)
-        self.own_costs = self._checked_costs()
-        evaluation = super()._evaluate()
-        reward = self.check("compute_reward", "rew_buf", task.rew_buf)
-        # The time limit is a wrapper's; what else ran out of time is the task's.
-        truncated = task.time_out_buf.bool() & (self._episode_steps < task.max_episode_length)
-        return evaluation._replace(terminated=self.terminated(), reward=reward, truncated=truncated)
-
-    def terminated(self) -> Tensor:
-        """Whose episode the task ended, as ``check_termination`` left it: by more than the end of its time."""
-        late = self.task.time_out_buf.bool() & ~self.terminations.terminated
-        self.terminations.terminated = self.task.reset_buf.bool() & ~late
-        return self.terminations.terminated
-
-    def _observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
-        task, rows = self.task, self._all_ids if env_ids is None else env_ids
-        if env_ids is not None or not self._fresh:
-            task._rows = rows
-            self._observe_new(rows, task.compute_observations)
-            task._rows = None
-        self._fresh, limit, seen = False, self.observation_limit, {}
-        for group, size in self.group_sizes.items():
-            buffer, field = BUFFERS[group]
-            seen[group] = self.check(
-                "compute_observations", f"{buffer} (cfg.env.{field})", getattr(task, buffer), size
-            )
-        return {group: seen[group][rows].clamp(-limit, limit) for group in self._last_observation}
-
-    def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
-        sums = self.rewards.episode_sums[env_ids] / self.max_episode_length_s
-        return torch.cat((super()._end_episodes(env_ids, steps), sums), dim=1)
-
-    custom_origins = property(lambda self: self.ground is not None)
-    """Whether robots begin on tiles of rough ground."""
-
-    terrain, measured_heights = (
-        property(attrgetter("ground.terrain")),
-        property(lambda self: self.task._get_heights()),
-    )
-    """The rough ground, and heights around each robot, m, (num_envs, points)."""
-
-    @property
-    def root_states(self) -> Tensor:
-        """Positions, (x, y, z, w) and velocities of the bases in the world frame. Shape: (num_envs, 13)."""
-        pos, quat, lin_vel = (
-            self.robot.root_pos_w,
-            self.robot.root_quat_w,
-            self.robot.root_lin_vel_w,
-        )
-        return torch.cat(
-            (pos, quat.roll(-1, 1), lin_vel, rotation.rotate(quat, self.robot.root_ang_vel_b)), 1
-        )
-
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        self.task.init_done = not seeded  # or tiles have just been drawn
-        super()._place(env_ids, seeded)
-
-    def _choose_start(self, env_ids: Tensor) -> None:
-        type(self.task).reset_idx(self.task, env_ids)
+    name: str
+    """Name of the buffer."""
+    size_field: str
+    """Field of ``cfg.env`` with its size."""
 
 
 BUFFERS = {
-    "policy": ("obs_buf", "num_observations"),
-    "critic": ("privileged_obs_buf", "num_privileged_obs"),
+    "policy": Buffer(name="obs_buf", size_field="num_observations"),
+    "critic": Buffer(name="privileged_obs_buf", size_field="num_privileged_obs"),
 }
-"""The buffer of the task and its size in ``cfg.env`` by observation group."""
+"""Observation groups mapped to their buffers."""
 
 
-def _euler(c: Any) -> Tensor:
-    x, y, z = c.robot.projected_gravity.unbind(1)
-    return torch.stack(
-        (rotation.atan2(-y, -z), torch.asin(x.clamp(-1.0, 1.0)), c.robot.heading()), 1
-    )
+class LeggedGymTask(AdapterTask):
+    """Calls the methods of a user's ``LeggedRobot``."""
 
+    is_evaluating = False
+    """True from the evaluation of a step until its observation is returned.
 
-ROBOT = {
-    "dof_pos": "joint_pos",
-    "dof_vel": "joint_vel",
-    "last_dof_vel": "previous_joint_vel",
-    "base_pos": "root_pos_w",
-}
-ROBOT |= {
-    "base_lin_vel": "lin_vel_b",
-    "base_ang_vel": "root_ang_vel_b",
-    "projected_gravity": "projected_gravity",
-}
-ROBOT |= {
-    "feet_pos": "foot_pos_w",
-    "feet_vel": "foot_lin_vel_w",
-    "link_contact_forces": "contact_force_w",
-}
-ROBOT |= {
-    "torques": "joint_torque",
-    "torque_limits": "torque_limits",
-    "dof_pos_limits": "joint_pos_limits",
-}
-READ: dict[str, Callable[[Any], Any]] = {
-    name: attrgetter(f"robot.{ours}") for name, ours in ROBOT.items()
-}
-READ |= {
-    "dof_acc": attrgetter("sim.joint_acc"),
-    "last_feet_vel": attrgetter("last_feet_vel"),
-    "base_euler": _euler,
-}
-READ |= {
-    "default_dof_pos": lambda c: c.robot.default_joint_pos[None],
-    "reset_idx": attrgetter("events.reset"),
-}
-READ |= {
-    "base_quat": lambda c: c.robot.root_quat_w.roll(-1, 1),
-    "post_physics_step": lambda c: c.programs["robot"],
-}
-READ |= {
-    "reset_dofs": attrgetter("sim.write_joint_state"),
-    "dof_names": lambda c: [*c.sim.robot.joint_names],
-}
-READ |= {name: attrgetter(name) for name in ("custom_origins", "measured_heights", *ORIGINS)}
-READ |= {
-    "_terrain": attrgetter("terrain"),
-    "update_terrain_curriculum": attrgetter("update_env_origins"),
-}
-READ |= {"base_init_quat": lambda c: torch.tensor((0.0, 0.0, 0.0, 1.0), device=c.device)}
-FEET, ZERO = (
-    ("feet_indices", "feet_contact_indices"),
-    ("_joint_armature", "_joint_friction", "_joint_damping"),
-)
-READ |= dict.fromkeys(
-    FEET, lambda c: torch.arange(len(c.sim.body_names), device=c.device)[c.robot.feet]
-)
-READ |= dict.fromkeys(ZERO, lambda c: torch.zeros(c.num_envs, 1, device=c.device))
-READ |= {
-    "_friction_values": observations.friction,
-    "_rand_push_vels": observations.last_push_velocity,
-}
-READ |= {
-    "_added_base_mass": observations.base_mass_offset,
-    "_base_com_bias": observations.base_com_offset,
-}
-READ |= {"_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
-READ |= {"_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
-"""Attributes of ``simulator``, of the core. Four of them are methods: ``reset_idx(env_ids)`` randomises robots anew,
-``reset_dofs(env_ids, dof_pos, dof_vel)`` places their joints, ``post_physics_step()`` derives what is known of them,
-and ``update_terrain_curriculum(env_ids, move_up, move_down)`` changes their levels."""
+    The evaluation makes the observation too. Episodes that the methods reset in this time are reset
+    after the step.
+    """
 
+    def build_evaluation(self) -> Spaces:
+        user = self.user
+        own_cfg = user.cfg
+        limit = own_cfg.normalization.clip_observations
+        self.managers.observation_limit = limit
+        self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
+        """Velocities of the feet before this step, m/s. Shape: (num_envs, feet, 3)."""
+        self.own_costs = self._checked_costs()
+        """Costs that ``_get_costs`` returned in this step, by name."""
+        limits = vars(own_cfg.costs.limits)
+        unknown = self.own_costs.keys() ^ (limits.keys() - BUILTIN_COSTS.keys())
+        check_known(
+            f"{type(user).__name__}._get_costs and cfg.costs.limits differ in",
+            unknown,
+            BUILTIN_COSTS,
+            "built in",
+        )
+        spaces = super().build_evaluation()
+        rewards = self.managers.rewards.names
+        self.log_names = (*self.log_names, *(f"rew_{name}" for name in rewards))
+        groups: dict[str, gym.Space[Any]] = {}
+        for group, buffer in BUFFERS.items():
+            size = getattr(own_cfg.env, buffer.size_field)
+            if size is not None:
+                groups[group] = gym.spaces.Box(-limit, limit, (size,))
+        return spaces._replace(observations=groups)
 
-class Simulator:
-    """The robots in LeggedGym-Ex's words: base velocities in the base frame, quaternions (x, y, z, w)."""
+    def _checked_costs(self) -> dict[str, Tensor]:
+        costs = {}
+        for name, cost in self.user._get_costs().items():
+            costs[name] = self.check_result("_get_costs", name, cost, least=0.0)
+        return costs
 
-    def __init__(self, core: RobotCore):
-        self.core = core
+    @property
+    def actions_are_targets(self) -> bool:  # type: ignore[override]
+        return type(self.user)._pre_sim_step.__module__.startswith("legged_envs.compat.")
 
-    def update_sensors(self) -> None:
-        """There are no sensors yet."""
+    def act(self, action: Tensor) -> None:
+        self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
+        clipped = self.user._pre_sim_step(action)
+        size = self.managers.actions.size
+        super().act(self.check_result("_pre_sim_step", "actions", clipped, size))
 
-    def reset_root_states(
-        self, env_ids: Tensor, pos: Tensor, quat: Tensor, lin_vel: Tensor, ang_vel: Tensor
-    ) -> None:
-        """Place the bases: positions, (x, y, z, w), velocities in the world frame."""
-        turn = rotation.rotate_inverse(quat.roll(1, 1), ang_vel[:, None])[:, 0]
-        self.core.sim.write_root_state(env_ids, pos, quat.roll(1, 1), lin_vel, turn)
+    def advance(self) -> None:
+        """Do nothing: ``_post_physics_step_callback`` advances commands and pushes."""
 
+    def advance_commands_and_events(self) -> None:
+        """Advance commands and pushes by one control step."""
+        super().advance()
 
-for _name, _read in READ.items():
-    setattr(Simulator, _name, property(lambda self, read=_read: read(self.core)))  # type: ignore[misc]
+    def compute_robots(self) -> None:
+        """Derive the quantities of the robots from what was read."""
+        for robot in self.env.robots.values():
+            robot.compute()
+
+    def evaluate(self) -> Evaluation:
+        user = self.user
+        managers = self.managers
+        self.is_evaluating = True
+        user.post_physics_step()
+        self.check_result("check_termination", "reset_buf", user.reset_buf, flags=True)
+        self.check_result("check_termination", "time_out_buf", user.time_out_buf, flags=True)
+        self.own_costs = self._checked_costs()
+        managers.costs.compute()
+        check_evaluation(managers, self.env.recovered)
+        reward = self.check_result("compute_reward", "rew_buf", user.rew_buf)
+        # The time limit is a wrapper's; what else ran out of time is the task's.
+        is_within_limit = self.env.episode_steps < user.max_episode_length
+        return Evaluation(
+            terminated=self.apply_terminations(),
+            reward=reward,
+            cost=managers.costs.total,
+            costs=managers.costs.values,
+            truncated=user.time_out_buf.bool() & is_within_limit,
+        )
+
+    def apply_terminations(self) -> Tensor:
+        """Return the episodes that ended by more than the end of their time, (num_envs,), bool.
+
+        ``check_termination`` has flagged them; the termination manager keeps the result.
+        """
+        terminations = self.managers.terminations
+        is_only_late = self.user.time_out_buf.bool() & ~terminations.terminated
+        terminations.terminated = self.user.reset_buf.bool() & ~is_only_late
+        return terminations.terminated
+
+    def apply_written_command(self) -> None:
+        """Let numbers that were written into ``commands`` act."""
+        command = self.managers.commands.terms["velocity"]
+        assert isinstance(command, Command)
+        command.apply_written_value()
+
+    def observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
+        user = self.user
+        rows = self.env.all_ids if env_ids is None else env_ids
+        if env_ids is not None or not self.is_evaluating:
+            user._rows = rows
+            self.observe_first(rows, user.compute_observations)
+            user._rows = None
+        self.is_evaluating = False
+        limit = self.managers.observation_limit
+        shown = {}
+        for group, size in self.env.group_sizes.items():
+            buffer = BUFFERS[group]
+            what = f"{buffer.name} (cfg.env.{buffer.size_field})"
+            value = getattr(user, buffer.name)
+            self.check_result("compute_observations", what, value, size)
+            if group in self.env.last_observation:
+                shown[group] = value[rows].clamp(-limit, limit)
+        return shown
+
+    def end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
+        values = super().end_episodes(env_ids, steps)
+        sums = self.managers.rewards.episode_sums[env_ids] / self.env.max_episode_length_s
+        return torch.cat((values, sums), dim=1)
+
+    def place(self, env_ids: Tensor, seeded: bool) -> None:
+        self.user.init_done = not seeded  # seeding has just drawn tiles
+        super().place(env_ids, seeded)
+
+    def choose_start(self, env_ids: Tensor) -> None:
+        type(self.user).reset_idx(self.user, env_ids)
+
+    @property
+    def custom_origins(self) -> bool:
+        """True if robots begin on tiles of rough ground."""
+        return self.env.ground is not None
+
+    @property
+    def terrain(self) -> Any:
+        """The rough ground."""
+        return self._ground.terrain
+
+    @property
+    def measured_heights(self) -> Tensor:
+        """Heights of the ground around each robot, m. Shape: (num_envs, points)."""
+        heights: Tensor = self.user._get_heights()
+        return heights
+
+    @property
+    def root_states(self) -> Tensor:
+        """Positions, quaternions (x, y, z, w) and velocities of the bases. Shape: (num_envs, 13).
+
+        Velocities are in the world frame.
+        """
+        robot = self.env.robot
+        quat = robot.root_quat_w
+        parts = (
+            robot.root_pos_w,
+            quat.roll(-1, 1),
+            robot.root_lin_vel_w,
+            rotation.rotate(quat, robot.root_ang_vel_b),
+        )
+        return torch.cat(parts, 1)

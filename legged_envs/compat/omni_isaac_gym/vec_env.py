@@ -47,7 +47,7 @@ class World(Stateful):
     def step(self, render: bool = False) -> None:
         """One physics step of every environment; ``render`` shows the first in the window, unless it is headless."""
         self.core.sim.step(1)
-        self.core.task._env.render("human" if render else "nothing")
+        self.core.task.user._env.render("human" if render else "nothing")
 
 
 class VecEnvBase:

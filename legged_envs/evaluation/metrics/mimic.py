@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.conditions import (
     after_settling,
@@ -67,7 +67,7 @@ CLIP_COLUMNS: dict[str, ClipColumn] = {
 """Columns of the table of clips, by field of `ClipEvaluation`."""
 
 
-def motion_of(core: LeggedVectorEnv) -> MotionCommand:
+def motion_of(core: CoreVectorEnv) -> MotionCommand:
     """Return the motion command of an environment.
 
     Raises:
@@ -172,7 +172,7 @@ class MimicMetrics(TaskMetrics):
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
 
-    def __init__(self, core: LeggedVectorEnv):
+    def __init__(self, core: CoreVectorEnv):
         super().__init__(core)
         self.motion = motion_of(core)
         """Motion command of the environment."""
@@ -190,7 +190,7 @@ class MimicMetrics(TaskMetrics):
                 self._imitation.append(i)
 
     @staticmethod
-    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+    def training_errors(core: CoreVectorEnv) -> dict[str, float]:
         """Return means over the robots that have a reference.
 
         The reference has moved on: the errors are those to where it is one step ahead.
@@ -326,7 +326,7 @@ def _clip_evaluation(means: Measures, rows: torch.Tensor) -> ClipEvaluation:
     return ClipEvaluation(**of_clip)
 
 
-def _tracking_errors(core: LeggedVectorEnv, target: MotionCommand) -> Measures:
+def _tracking_errors(core: CoreVectorEnv, target: MotionCommand) -> Measures:
     return {
         "joint_error": (core.robot.joint_pos - target.target_joint_pos).abs().mean(1),
         "lin_vel_error": (core.robot.lin_vel_b - target.target_lin_vel_b).norm(dim=1),

@@ -8,7 +8,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import mean_over_steps, print_costs
 
@@ -72,11 +72,11 @@ class TaskMetrics:
     EPISODE_SECONDS: ClassVar[float] = 10.0
     """Length of the episodes of an evaluation, s."""
 
-    def __init__(self, core: LeggedVectorEnv):
+    def __init__(self, core: CoreVectorEnv):
         self._core = core
 
     @staticmethod
-    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+    def training_errors(core: CoreVectorEnv) -> dict[str, float]:
         """Return means over the robots of a training at this moment: columns of its curve.
 
         They have the names and units of `ERRORS`.

@@ -8,8 +8,9 @@ import torch
 from rich.console import Console
 from rich.table import Column, Table
 
-from legged_envs.envs import LeggedVectorEnv
-from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.envs import CoreVectorEnv
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.changes import apply_changes
 from legged_envs.evaluation.metrics.task import Measures, Rollout
 from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, VelocityMetrics
 from legged_envs.sim.ground import Ground
@@ -77,10 +78,10 @@ class TerrainMetrics(VelocityMetrics):
             # A curriculum would move robots to other levels when an episode ends.
             "curriculum": {},
         }
-        return replaced(cfg, changes), episodes
+        return apply_changes(cfg, changes), episodes
 
     @staticmethod
-    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+    def training_errors(core: CoreVectorEnv) -> dict[str, float]:
         """Return the errors of `VelocityMetrics`, and the mean level of the robots' tiles."""
         assert core.sim.ground is not None
         errors = VelocityMetrics.training_errors(core)

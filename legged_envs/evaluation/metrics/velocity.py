@@ -9,7 +9,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 from rich.table import Column, Table
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.conditions import (
     after_settling,
     command_errors,
@@ -18,7 +18,7 @@ from legged_envs.evaluation.conditions import (
     print_costs,
 )
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
-from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.managers import ObservationTermCfg
 from legged_envs.mdp import observations
 
 UNITS: dict[str, str] = {
@@ -122,7 +122,7 @@ class VelocityMetrics(TaskMetrics):
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
     EVALUATES_STANDING: ClassVar[bool] = True
 
-    def __init__(self, core: LeggedVectorEnv):
+    def __init__(self, core: CoreVectorEnv):
         super().__init__(core)
         robot = core.cfg.robot
         # Indices of the feet of each diagonal.
@@ -135,7 +135,7 @@ class VelocityMetrics(TaskMetrics):
         self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
 
     @staticmethod
-    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+    def training_errors(core: CoreVectorEnv) -> dict[str, float]:
         """Return means over the robots, at this moment, of the errors of `command_errors`."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
@@ -232,7 +232,7 @@ def _mean_over_swings(values: torch.Tensor, landed: torch.Tensor) -> float:
 
 
 def hold_velocity(
-    core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]
+    core: CoreVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]
 ) -> None:
     """Give every robot one velocity command until its next reset.
 
@@ -257,7 +257,7 @@ def hold_velocity(
                 core.observations.groups[group].overwrite(observation[group], name, shown)
 
 
-def _observes_commands(core: LeggedVectorEnv) -> bool:
+def _observes_commands(core: CoreVectorEnv) -> bool:
     for group in core.cfg.observations.values():
         for term in group.terms.values():
             if term.func is observations.command:

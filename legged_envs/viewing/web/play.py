@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
-from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.changes import apply_changes
 from legged_envs.policy.policy import Policy
 from legged_envs.system_checks import check_port
 from legged_envs.viewing.film import FRAMES_PER_SECOND
@@ -89,7 +90,7 @@ def play(
     # The environments take longer to make than this check, so it comes first.
     check_port(HOST, port)
     # A curriculum would take the robots away from the tiles that the page asks for.
-    cfg = replaced(cfg, {"curriculum": {}})
+    cfg = apply_changes(cfg, {"curriculum": {}})
     envs = make_watched_envs(task_id, cfg, policy, num_envs=num_envs)
     with closing(envs), serving(port) as server:
         session = Session(envs, policy, scenes[0])

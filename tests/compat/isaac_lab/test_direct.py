@@ -41,7 +41,6 @@ from legged_envs.managers import EventTermCfg
 from legged_envs.mdp import events
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import GO2
 from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
@@ -80,17 +79,11 @@ class Stand(DirectRLEnv):
         return {"tilt": 1.0 + self.robot.projected_gravity[:, 2].clamp_min(-1.0)}
 
 
-class PureStand(Stand):
-    _get_observations, _get_rewards = pure(Stand._get_observations), pure(Stand._get_rewards)
-    _get_dones, _get_costs = pure(Stand._get_dones), pure(Stand._get_costs)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def ids():
     """Ids that other modules, which go through all there are, do not see."""
     before = set(TASKS)
     legged_envs.register("Test/Stand-v0", Stand, StandCfg)
-    legged_envs.register("Test/PureStand-v0", PureStand, StandCfg)
     yield
     for name in set(TASKS) - before:
         del TASKS[name], gym.registry[name]
@@ -103,42 +96,6 @@ def rollout(envs, steps=25, seed=0):
         *step, info = envs.step(rng.uniform(-1, 1, envs.action_space.shape).astype(np.float32))
         results += [*step, info["costs"]]
     return results
-
-
-def test_recorded_methods_are_bit_identical():
-    plain, recorded = (
-        rollout(gym.make_vec(f"Test/{name}-v0", 4)) for name in ("Stand", "PureStand")
-    )
-    assert all(np.array_equal(a, b) for a, b in zip(plain, recorded, strict=True))
-    assert np.concatenate(
-        plain[4::5]
-    ).any()  # that episodes were cut off, and so resets, are among the steps
-
-
-class ByData(Stand):
-    def _get_rewards(self):
-        data = self.scene.articulations["robot"].data
-        bodies = (
-            data.body_pos_w[:, 5, 2] + data.body_ang_vel_w[:, 3, 0] + data.joint_acc[:, 0] * 1e-3
-        )
-        return (
-            bodies
-            + data.root_ang_vel_w[:, 1]
-            + data.default_joint_pos[:, 2]
-            + data.joint_stiffness[:, 0] * 1e-2
-        )
-
-    def _setup_scene(self):
-        self.scene.articulations["robot"] = Articulation(self.cfg.robot)
-
-
-def test_recordings_see_the_data_of_the_scene():
-    recorded = type("Recorded", (ByData,), {"_get_rewards": pure(ByData._get_rewards)})
-    plain, replayed = (each(StandCfg()) for each in (ByData, recorded))
-    plain.reset(seed=0), replayed.reset(seed=0)
-    for _ in range(15):
-        action = torch.rand(2, 12)
-        assert torch.equal(plain.step(action)[1], replayed.step(action)[1])
 
 
 def test_example_is_go2_flat():
@@ -449,10 +406,8 @@ class Remembers(Stand):
         self.past[env_ids] = 0.0
 
 
-@pytest.mark.parametrize("mark", [lambda method: method, pure])
-def test_a_reset_of_some_leaves_what_methods_keep_of_others(mark):
-    cls = type("Mine", (Remembers,), {"_get_observations": mark(Remembers._get_observations)})
-    alone, both = (cls(StandCfg(observation_space=18)) for _ in range(2))
+def test_a_reset_of_some_leaves_what_methods_keep_of_others():
+    alone, both = (Remembers(StandCfg(observation_space=18)) for _ in range(2))
     first = alone.core.reset(seed=0)[0]["policy"][0]
     both.core.reset(seed=0)
     for t in range(6):

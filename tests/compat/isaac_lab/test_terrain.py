@@ -26,11 +26,10 @@ from legged_envs.compat.isaac_lab.manager_based import (
 from legged_envs.compat.isaac_lab.scene import TerrainImporterCfg
 from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
 from legged_envs.compat.isaac_lab.terrain import RayCasterCfg, TerrainGeneratorCfg, patterns
+from legged_envs.compat.legged_gym import LeggedRobot, LeggedRobotCfg
 from legged_envs.compat.legged_gym.cfg import terrain_of
-from legged_envs.compat.legged_gym.legged_robot import LeggedRobot, LeggedRobotCfg
 from legged_envs.configuration import configclass
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.sim import PlacedRobot
 from legged_envs.terrains import TerrainCfg, make_terrain
@@ -66,7 +65,6 @@ class Rough(LeggedRobot):
     def _reward_clear(self) -> torch.Tensor:
         return (self.root_states[:, 2].unsqueeze(1) - self.measured_heights).mean(1)
 
-    @pure
     def _reward_clear_pure(self) -> torch.Tensor:
         return (self.simulator.base_pos[:, 2].unsqueeze(1) - self.simulator.measured_heights).mean(
             1
@@ -664,7 +662,6 @@ class Direct(DirectRLEnv):
         self.scene.sensors["height_scanner"] = self._scanner
         self._terrain = self.cfg.terrain.class_type(self.cfg.terrain)
 
-    @pure
     def _get_observations(self) -> dict[str, Any]:
         scan = (
             self._scanner.data.pos_w[:, 2].unsqueeze(1)

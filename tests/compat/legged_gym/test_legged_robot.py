@@ -23,7 +23,6 @@ from legged_envs.compat.legged_gym.legged_robot import (
     task_registry,
 )
 from legged_envs.mdp import rewards
-from legged_envs.mdp.context import pure
 
 N = 4
 
@@ -315,7 +314,6 @@ def test_own_rewards_override_built_in_ones_and_super_works() -> None:
         def _reward_lin_vel_z(self) -> torch.Tensor:
             return super()._reward_lin_vel_z() * 2.0
 
-        @pure
         def _reward_upright(self) -> torch.Tensor:
             return self.simulator.projected_gravity[:, 2].square()
 

@@ -25,7 +25,6 @@ from legged_envs.compat.omni_isaac_gym.vec_env import (
     VecEnvMT,
     VecEnvRLGames,
 )
-from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "workflows" / "go2_flat_rl_task.py"
@@ -557,11 +556,9 @@ def test_pure_methods_are_recorded_and_give_the_same():
             self.rew_buf = torch.exp(-self.robot.lin_vel_b.square().sum(1)) - self.height
 
     class Recorded(Terms):
-        @pure
         def get_observations(self):
             super().get_observations()
 
-        @pure
         def calculate_metrics(self):
             super().calculate_metrics()
 

@@ -11,7 +11,7 @@ import torch
 from chase import NETWORK
 from tensordict import TensorDict
 
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import override
 from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
@@ -166,12 +166,12 @@ def exact_states() -> ObservationGroupCfg:
     return replace(amp_observations(), noisy=False)
 
 
-def make_core(
+def make_task_core(
     task: str, num_envs: int, states: ObservationGroupCfg, **changes: Any
-) -> LeggedVectorEnv:
+) -> CoreVectorEnv:
     cfg = override(make_task_cfg(task), changes)
     cfg.observations["amp"] = states
-    return LeggedVectorEnv(cfg, num_envs, array="torch", observations="dict")
+    return make_core(cfg, num_envs, array="torch", observations="dict")
 
 
 def clip(name: str, frames: int, **options: Any) -> Motion:
@@ -189,7 +189,7 @@ def test_the_experts_pairs_are_what_a_robot_exactly_on_the_reference_shows_at_tw
 ) -> None:
     states = exact_states()
     exactly = {"events.reference.params": {}, "commands.motion.reference_fraction": 1.0}
-    core = make_core(task, 40, states, **exactly)
+    core = make_task_core(task, 40, states, **exactly)
     motion = motion_command(core.commands)
     library = motion.player.library
     expert = ExpertTransitions(library, states, core.step_dt)
@@ -285,7 +285,7 @@ def test_states_may_be_any_terms_that_a_motion_has_clipped_and_scaled_and_no_oth
 
 
 def test_a_velocity_task_shows_the_same_states() -> None:
-    core = make_core("Legged/Go2-Flat-v0", 2, amp_observations())
+    core = make_task_core("Legged/Go2-Flat-v0", 2, amp_observations())
     expert = ExpertTransitions(
         MotionLibrary(shipped_motions(GO2), GO2), core.cfg.observations["amp"], core.step_dt
     )

@@ -19,7 +19,7 @@ from legged_envs import make_task_cfg
 from legged_envs.cli.evaluate import EvaluateCfg
 from legged_envs.cli.evaluate import evaluate as run_evaluate
 from legged_envs.cli.play import PlayCfg, play
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.conditions import mean_over_steps
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
@@ -92,10 +92,10 @@ def export(trainer: Any, folder: Path) -> Path:
     return folder
 
 
-def make_core(
+def make_task_core(
     task: str = GO2, changes: dict[str, Any] | None = None, num_envs: int = 2
-) -> LeggedVectorEnv:
-    return LeggedVectorEnv(
+) -> CoreVectorEnv:
+    return make_core(
         override(make_task_cfg(task), changes or {}), num_envs, array="torch", observations="dict"
     )
 
@@ -498,11 +498,11 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
 
 def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
     policy = load_policy(run / "policy.safetensors")
-    policy.check(make_core(), ACTOR_GROUPS)
+    policy.check(make_task_core(), ACTOR_GROUPS)
     with pytest.raises(
         ValueError, match=r"must take critic.*takes policy, reference, reference_mask"
     ):
-        policy.check(make_core(), CRITIC_GROUPS)
+        policy.check(make_task_core(), CRITIC_GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -529,18 +529,18 @@ def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
 )
 def test_a_policy_for_something_else_is_refused_by_what_differs(task, changes, message, run):
     with pytest.raises(ValueError, match=message):
-        load_policy(run / "policy.safetensors").check(make_core(task, changes))
+        load_policy(run / "policy.safetensors").check(make_task_core(task, changes))
 
 
 def test_the_shipped_velocity_policy_fits_its_task_and_no_mimic_task():
     policy = load_shipped_policy(FLAT)
-    core = make_core(FLAT)
+    core = make_task_core(FLAT)
     policy.check(core)
     policy.check(core, ("policy",))
     observation, _ = core.reset(seed=0)
     assert policy(observation["policy"]).shape == (2, 12)
     with pytest.raises(ValueError, match="reference = None"):
-        policy.check(make_core(GO2))
+        policy.check(make_task_core(GO2))
 
 
 @pytest.mark.parametrize("encoder", ["mlp", "transformer"])

@@ -1,0 +1,153 @@
+"""The interface of a task in LeggedGym-Ex's words."""
+
+import copy
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from legged_envs.compat.adapter import AdapterTask, UserTask
+from legged_envs.compat.legged_gym.cfg import check_fields
+from legged_envs.compat.legged_gym.simulator import Simulator
+from legged_envs.compat.legged_gym.task import LeggedGymTask
+
+
+class BaseTask(UserTask):
+    """The buffers and the interface of a task.
+
+    Args:
+        cfg: Configuration; ``cfg.env.num_envs`` is the number of environments, unless the task is
+            made by ``make_vec``.
+        sim_params: Fields that replace those of ``cfg.sim``; None for none.
+        sim_device: Device of the tensors: a name, or the number of a GPU.
+        headless: False to show environment ``cfg.viewer.ref_env`` in a window.
+
+    Raises:
+        ValueError: If a field of ``cfg`` is misspelt or not supported.
+    """
+
+    ADAPTER: ClassVar[type[AdapterTask]] = LeggedGymTask
+    external_command_source_enabled = False
+    """False: commands are drawn."""
+    privileged_obs_buf: Tensor | None = None
+    """Observations of the critic; None without one. Shape: (num_envs, num_privileged_obs)."""
+    _rows: Tensor | None = None  # environments that observe an episode's first step
+
+    def __init__(
+        self,
+        cfg: Any,
+        sim_params: dict[str, Any] | None,
+        sim_device: str | int,
+        headless: bool,
+    ):
+        check_fields(cfg)
+        cfg = copy.deepcopy(cfg)
+        for name, value in (sim_params or {}).items():
+            setattr(cfg.sim, name, value)
+        device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
+        self.make_core(cfg, cfg.env.num_envs, device=device)
+        core = self.core
+        cfg.env.num_envs = core.num_envs
+        cfg.env.episode_length_s = core.max_episode_length_s
+        self.headless = headless
+        """True without a window."""
+        self.simulator = Simulator(self.adapter)
+        """The robots in LeggedGym-Ex's words."""
+        self.num_obs: int = cfg.env.num_observations
+        """Number of elements of an observation."""
+        self.num_privileged_obs: int | None = cfg.env.num_privileged_obs
+        """Number of elements of the critic's observation; None without one."""
+        self.num_actions = core.actions.size
+        """Number of elements of an action."""
+        self._make_buffers()
+        # Whoever calls reset_idx asks for a reset, in which the adapter calls the method of the
+        # class.
+        self.reset_idx = self._reset_now
+        self._parse_cfg(cfg)
+        self._init_buffers()
+        self._prepare_reward_function()
+
+    def _make_buffers(self) -> None:
+        num_envs = self.core.num_envs
+        device = self.core.device
+        self.obs_buf = torch.zeros(num_envs, self.num_obs, device=device)
+        """Observations. Shape: (num_envs, num_obs)."""
+        self.rew_buf = torch.zeros(num_envs, device=device)
+        """Rewards of the last step. Shape: (num_envs,)."""
+        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long, device=device)
+        """Control steps of the present episodes. Shape: (num_envs,), int64."""
+        self.reset_buf = torch.ones(num_envs, dtype=torch.bool, device=device)
+        """Environments whose episode ended in the last step. Shape: (num_envs,), bool."""
+        self.time_out_buf = torch.zeros(num_envs, dtype=torch.bool, device=device)
+        """Environments whose episode ran out of time. Shape: (num_envs,), bool."""
+
+    @property
+    def adapter(self) -> LeggedGymTask:
+        """The task that calls the methods."""
+        task: LeggedGymTask = self.core.task  # type: ignore[assignment]
+        return task
+
+    def construct(self, cfg: Any) -> None:
+        self.__init__(cfg, {}, "cpu", True)  # type: ignore[misc]
+
+    def _parse_cfg(self, cfg: Any) -> None:
+        """Read the configuration."""
+
+    def _init_buffers(self) -> None:
+        """Make further buffers."""
+
+    def _prepare_reward_function(self) -> None:
+        """Find the methods of the rewards."""
+
+    def _reset_now(self, env_ids: Tensor) -> None:
+        """Reset ``env_ids``; in a step, the autoreset does that after the last observation."""
+        if self.adapter.is_evaluating or not len(env_ids):
+            return
+        if not self.core.has_begun:
+            self.stack.reset()
+            return
+        mask = torch.zeros_like(self.reset_buf)
+        mask[torch.as_tensor(env_ids)] = True
+        self.stack.reset(options={"reset_mask": mask})
+
+    def reset(self, seed: int | None = None) -> tuple[Tensor, Tensor | None]:
+        """Reset all environments.
+
+        Args:
+            seed: Seed of the random streams; None continues them.
+
+        Returns:
+            Observations, (num_envs, num_obs), and those of the critic or None.
+        """
+        self.stack.reset(seed=seed)
+        return self.get_observations()
+
+    def step(self, actions: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, dict[str, Any]]:
+        """Advance by one control step.
+
+        Args:
+            actions: Actions, shape (num_envs, num_actions).
+
+        Returns:
+            Observations (num_envs, num_obs); those of the critic or None; rewards (num_envs,);
+            environments whose episode ended, (num_envs,), bool; and ``extras``: ``info`` of the
+            core, statistics of the ended episodes under ``"episode"``, and time-outs under
+            ``"time_outs"``.
+        """
+        self.extras = {}
+        stack: Any = self.stack
+        observation, reward, terminated, truncated, info = stack.step(actions)
+        self.reset_buf = terminated | truncated
+        self.time_out_buf = truncated
+        if "log" in info:
+            info["episode"] = info.pop("log")
+        self.extras.update(info)
+        if self.cfg.env.send_timeouts:
+            self.extras["time_outs"] = truncated
+        if not self.headless:
+            self.core.sim.view(self.cfg.viewer.ref_env)
+        return observation["policy"], observation.get("critic"), reward, self.reset_buf, self.extras
+
+    def get_observations(self) -> tuple[Tensor, Tensor | None]:
+        """Return the present observations, (num_envs, num_obs), and those of the critic or None."""
+        return self.obs_buf, self.privileged_obs_buf

@@ -1,0 +1,266 @@
+"""The simulator of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from legged_envs import rotation
+from legged_envs.compat.legged_gym.task import LeggedGymTask
+from legged_envs.mdp import observations
+
+
+class Simulator:
+    """The robots in LeggedGym-Ex's words.
+
+    Base velocities are in the base frame; quaternions are (x, y, z, w).
+
+    Args:
+        task: The task whose environment has the robots.
+    """
+
+    def __init__(self, task: LeggedGymTask):
+        self._task = task
+        self.core: Any = task.env
+        """The vector environment."""
+
+    @property
+    def dof_pos(self) -> Tensor:
+        """Joint positions, rad. Shape: (num_envs, num_joints)."""
+        return self.core.robot.joint_pos
+
+    @property
+    def dof_vel(self) -> Tensor:
+        """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+        return self.core.robot.joint_vel
+
+    @property
+    def last_dof_vel(self) -> Tensor:
+        """Joint velocities of the last control step, rad/s. Shape: (num_envs, num_joints)."""
+        return self.core.robot.previous_joint_vel
+
+    @property
+    def dof_acc(self) -> Tensor:
+        """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
+        return self.core.sim.joint_acc
+
+    @property
+    def default_dof_pos(self) -> Tensor:
+        """Joint positions of the default pose, rad. Shape: (1, num_joints)."""
+        return self.core.robot.default_joint_pos[None]
+
+    @property
+    def dof_names(self) -> list[str]:
+        """Names of the joints."""
+        return [*self.core.sim.robot.joint_names]
+
+    @property
+    def dof_pos_limits(self) -> Tensor:
+        """Joint limits, rad. Shape: (num_joints, 2)."""
+        return self.core.robot.joint_pos_limits
+
+    @property
+    def torques(self) -> Tensor:
+        """Joint torques, N·m. Shape: (num_envs, num_joints)."""
+        return self.core.robot.joint_torque
+
+    @property
+    def torque_limits(self) -> Tensor:
+        """Limits of the joint torques, N·m. Shape: (num_joints,)."""
+        return self.core.robot.torque_limits
+
+    @property
+    def base_pos(self) -> Tensor:
+        """Positions of the bases, m. Shape: (num_envs, 3)."""
+        return self.core.robot.root_pos_w
+
+    @property
+    def base_quat(self) -> Tensor:
+        """Orientations of the bases, (x, y, z, w). Shape: (num_envs, 4)."""
+        return self.core.robot.root_quat_w.roll(-1, 1)
+
+    @property
+    def base_euler(self) -> Tensor:
+        """Roll, pitch and yaw of the bases, rad. Shape: (num_envs, 3)."""
+        x, y, z = self.core.robot.projected_gravity.unbind(1)
+        roll = rotation.atan2(-y, -z)
+        pitch = torch.asin(x.clamp(-1.0, 1.0))
+        return torch.stack((roll, pitch, self.core.robot.heading()), 1)
+
+    @property
+    def base_lin_vel(self) -> Tensor:
+        """Linear velocities of the bases, m/s. Shape: (num_envs, 3)."""
+        return self.core.robot.lin_vel_b
+
+    @property
+    def base_ang_vel(self) -> Tensor:
+        """Angular velocities of the bases, rad/s. Shape: (num_envs, 3)."""
+        return self.core.robot.root_ang_vel_b
+
+    @property
+    def projected_gravity(self) -> Tensor:
+        """Direction of gravity in the base frame. Shape: (num_envs, 3)."""
+        return self.core.robot.projected_gravity
+
+    @property
+    def base_init_quat(self) -> Tensor:
+        """Orientation of the default pose, (x, y, z, w). Shape: (4,)."""
+        return torch.tensor((0.0, 0.0, 0.0, 1.0), device=self.core.device)
+
+    @property
+    def feet_pos(self) -> Tensor:
+        """Positions of the feet, m. Shape: (num_envs, feet, 3)."""
+        return self.core.robot.foot_pos_w
+
+    @property
+    def feet_vel(self) -> Tensor:
+        """Velocities of the feet, m/s. Shape: (num_envs, feet, 3)."""
+        return self.core.robot.foot_lin_vel_w
+
+    @property
+    def last_feet_vel(self) -> Tensor:
+        """Velocities of the feet before this step, m/s. Shape: (num_envs, feet, 3)."""
+        return self._task.last_feet_vel
+
+    @property
+    def feet_indices(self) -> Tensor:
+        """Indices of the feet among the bodies. Shape: (feet,)."""
+        bodies = torch.arange(len(self.core.sim.body_names), device=self.core.device)
+        return bodies[self.core.robot.feet]
+
+    @property
+    def feet_contact_indices(self) -> Tensor:
+        """Indices of the feet in :attr:`link_contact_forces`. Shape: (feet,)."""
+        return self.feet_indices
+
+    @property
+    def link_contact_forces(self) -> Tensor:
+        """Net contact force of each body, N. Shape: (num_envs, bodies, 3)."""
+        return self.core.robot.contact_force_w
+
+    @property
+    def custom_origins(self) -> bool:
+        """True if robots begin on tiles of rough ground."""
+        return self._task.custom_origins
+
+    @property
+    def env_origins(self) -> Tensor:
+        """Middle of each environment's tile, m. Shape: (num_envs, 3)."""
+        return self._task.env_origins
+
+    @property
+    def terrain_levels(self) -> Tensor:
+        """Level of each environment's tile. Shape: (num_envs,)."""
+        return self._task.terrain_levels
+
+    @property
+    def terrain_types(self) -> Tensor:
+        """Column of each environment's tile. Shape: (num_envs,)."""
+        return self._task.terrain_types
+
+    @property
+    def terrain_origins(self) -> Tensor:
+        """Middle of each tile, m. Shape: (rows, columns, 3)."""
+        return self._task.terrain_origins
+
+    @property
+    def max_terrain_level(self) -> int:
+        """Number of levels."""
+        return self._task.max_terrain_level
+
+    @property
+    def measured_heights(self) -> Tensor:
+        """Heights of the ground around each robot, m. Shape: (num_envs, points)."""
+        return self._task.measured_heights
+
+    @property
+    def _terrain(self) -> Any:
+        return self._task.terrain
+
+    @property
+    def _friction_values(self) -> Tensor:
+        """Friction coefficients. Shape: (num_envs, 1)."""
+        return observations.friction(self.core)
+
+    @property
+    def _rand_push_vels(self) -> Tensor:
+        """Velocities of the last pushes, m/s. Shape: (num_envs, 3)."""
+        return observations.last_push_velocity(self.core)
+
+    @property
+    def _added_base_mass(self) -> Tensor:
+        """Masses that were added to the bases, kg. Shape: (num_envs, 1)."""
+        return observations.base_mass_offset(self.core)
+
+    @property
+    def _base_com_bias(self) -> Tensor:
+        """Displacements of the bases' centres of mass, m. Shape: (num_envs, 3)."""
+        return observations.base_com_offset(self.core)
+
+    @property
+    def _kp_scale(self) -> Tensor:
+        """Position gains relative to the default. Shape: (num_envs, num_joints)."""
+        return self.core.sim.get_parameter("kp") / self.core.sim.default_parameter("kp")
+
+    @property
+    def _kd_scale(self) -> Tensor:
+        """Velocity gains relative to the default. Shape: (num_envs, num_joints)."""
+        return self.core.sim.get_parameter("kd") / self.core.sim.default_parameter("kd")
+
+    @property
+    def _joint_armature(self) -> Tensor:
+        """Zeros: this package does not randomise armature. Shape: (num_envs, 1)."""
+        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+
+    @property
+    def _joint_friction(self) -> Tensor:
+        """Zeros: this package does not randomise joint friction. Shape: (num_envs, 1)."""
+        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+
+    @property
+    def _joint_damping(self) -> Tensor:
+        """Zeros: this package does not randomise joint damping. Shape: (num_envs, 1)."""
+        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+
+    def post_physics_step(self) -> None:
+        """Derive the quantities of the robots from what was read."""
+        self._task.compute_robots()
+
+    def update_sensors(self) -> None:
+        """Do nothing: there are no sensors yet."""
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        """Randomise the robots of ``env_ids`` (n,) again."""
+        self.core.events.reset(env_ids)
+
+    def reset_dofs(self, env_ids: Tensor, dof_pos: Tensor, dof_vel: Tensor) -> None:
+        """Place the joints of ``env_ids`` (n,): rad and rad/s, shape (n, num_joints) each."""
+        self.core.sim.write_joint_state(env_ids, dof_pos, dof_vel)
+
+    def reset_root_states(
+        self, env_ids: Tensor, pos: Tensor, quat: Tensor, lin_vel: Tensor, ang_vel: Tensor
+    ) -> None:
+        """Place the bases of some environments.
+
+        Args:
+            env_ids: The environments, shape (n,).
+            pos: Positions, m, shape (n, 3).
+            quat: Orientations, (x, y, z, w), shape (n, 4).
+            lin_vel: Linear velocities in the world frame, m/s, shape (n, 3).
+            ang_vel: Angular velocities in the world frame, rad/s, shape (n, 3).
+        """
+        quat = quat.roll(1, 1)
+        ang_vel_b = rotation.rotate_inverse(quat, ang_vel[:, None])[:, 0]
+        self.core.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel_b)
+
+    def update_terrain_curriculum(
+        self, env_ids: Tensor, move_up: Tensor, move_down: Tensor
+    ) -> None:
+        """Move environments to other levels.
+
+        Args:
+            env_ids: The environments, shape (n,).
+            move_up: Those of them that move a level up, shape (n,), bool.
+            move_down: Those of them that move a level down, shape (n,), bool.
+        """
+        self._task.update_env_origins(env_ids, move_up, move_down)

@@ -1,0 +1,56 @@
+"""Terms of :mod:`legged_envs.mdp` by the names that LeggedGym-Ex gives them."""
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from legged_envs.envs import CoreVectorEnv
+from legged_envs.mdp import costs, rewards
+
+
+def _public_functions(module: ModuleType) -> dict[str, Callable[..., Tensor]]:
+    functions = {}
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        if function.__module__ == module.__name__ and not name.startswith("_"):
+            functions[name] = function
+    return functions
+
+
+BUILTIN_COSTS = _public_functions(costs)
+"""Name of each built-in cost mapped to its term."""
+BUILTIN_REWARDS = {
+    **_public_functions(rewards),
+    "keep_balance": rewards.alive,
+    "stand_still": rewards.dof_vel_stand_still,
+}
+"""Name of each built-in reward mapped to its term."""
+
+
+class RewardMethod:
+    """The method ``_reward_<name>`` of a user's object as a reward term.
+
+    Args:
+        cls: Class of the object.
+        name: Name of the reward.
+    """
+
+    def __init__(self, cls: type, name: str):
+        self.method = f"_reward_{name}"
+        """Name of the method."""
+        self.__name__ = f"{cls.__name__}.{self.method}"
+
+    def __call__(self, env: Any) -> Any:
+        value = getattr(env.task.user, self.method)()
+        if getattr(value, "dtype", None) == torch.bool:
+            return value.float()
+        return value
+
+
+def own_cost(env: CoreVectorEnv, name: str) -> Tensor:
+    """Return the cost ``name`` that ``_get_costs`` returned in this step, (num_envs,)."""
+    task: Any = env.task
+    return cast(Tensor, task.own_costs[name])

@@ -1,0 +1,152 @@
+"""Changes to a configuration by dotted path, such as ``"rewards.torques.weight"``."""
+
+import copy
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar, Union
+
+from legged_envs.checks import check_known
+
+Cfg = TypeVar("Cfg")
+ROOT = "the task"
+"""Name of the whole configuration in errors."""
+
+
+def apply_changes(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
+    """Return a copy of a configuration with fields replaced.
+
+    Args:
+        cfg: A dataclass, which may hold dataclasses, dicts of them, and plain objects.
+        changes: Dotted paths mapped to new values, such as ``{"rewards.torques.weight": 0.0}``.
+            None removes a term: ``{"events.push": None}``. In ``params`` of a term any parameter
+            of its function can be set.
+
+    Raises:
+        TypeError: If a path is not a string, or a value is not of the type of its field.
+        ValueError: If there is no such field or term, or a value is NaN.
+    """
+    cfg = copy.deepcopy(cfg)
+    for path, value in changes.items():
+        if not isinstance(path, str):
+            raise TypeError(
+                f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}"
+            )
+        cfg = _set(cfg, path.split("."), value, path=path, where=ROOT, hint=type(cfg))
+    return cfg
+
+
+def _set(node: Any, names: list[str], value: Any, *, path: str, where: str, hint: Any) -> Any:
+    """Return ``node`` with the value set that ``names`` lead to.
+
+    Args:
+        node: Part of the configuration.
+        names: Names that lead from the node to the field.
+        value: New value of the field.
+        path: The whole path, for errors.
+        where: Path of the node, for errors.
+        hint: Annotated type of the node.
+    """
+    if not names:
+        _check_value(value, path, hint)
+        return value
+    name, *rest = names
+    children, hints = _children(node, hint, path, where)
+    check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
+    child = children[name]
+    if name == "params" and rest:
+        child = _with_defaults(node, child)
+    is_term = where != ROOT and dataclasses.is_dataclass(child)
+    if value is None and not rest and is_term:
+        return _without(node, name)
+    below = name if where == ROOT else f"{where}.{name}"
+    new = _set(child, rest, value, path=path, where=below, hint=hints[name])
+    if isinstance(node, dict):
+        return {**node, name: new}
+    if dataclasses.is_dataclass(node) and _is_frozen(node):
+        return dataclasses.replace(node, **{name: new})  # type: ignore[type-var]
+    setattr(node, name, new)
+    return node
+
+
+def _check_value(value: Any, path: str, hint: Any) -> None:
+    if isinstance(value, float) and value != value:
+        raise ValueError(f"cfg path {path!r} needs a number, got {value}")
+    if not _fits(value, hint):
+        expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+        raise TypeError(f"cfg path {path!r} needs {expected}, got {value!r}")
+
+
+def _children(node: Any, hint: Any, path: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of a node by name, and their annotated types."""
+    if isinstance(node, dict):
+        arguments = typing.get_args(hint)  # of dict[str, SomeTermCfg]
+        return node, dict.fromkeys(node, arguments[1] if arguments else Any)
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        return fields, typing.get_type_hints(type(node))
+    if hasattr(node, "__dict__"):
+        fields = {name: getattr(node, name) for name in dir(node) if not name.startswith("_")}
+        return fields, dict.fromkeys(fields, Any)
+    raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
+
+
+def _with_defaults(term: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a term's function: its defaults, and those that are set."""
+    func = getattr(term, "func", None)
+    if not callable(func):
+        return dict(params)
+    defaults = {}
+    for parameter in inspect.signature(func).parameters.values():
+        if parameter.default is not parameter.empty:
+            defaults[parameter.name] = parameter.default
+    return {**defaults, **params}
+
+
+def _without(node: Any, name: str) -> Any:
+    """Return ``node`` without the term ``name``."""
+    if isinstance(node, dict):
+        return {key: term for key, term in node.items() if key != name}
+    setattr(node, name, None)
+    return node
+
+
+def _is_frozen(node: Any) -> bool:
+    params = node.__dataclass_params__
+    return bool(params.frozen)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return True if a value is of an annotated type.
+
+    An int is a float too, and a list serves as a tuple.
+    """
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, option) for option in arguments)
+    if origin is tuple:
+        return _fits_tuple(value, arguments)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(x, arguments[1]) for x in value.values())
+    if origin is Callable:
+        return callable(value)
+    if hint in (int, float):
+        kind = Integral if hint is int else Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    if hint in (bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
+        return isinstance(value, hint)
+    return True
+
+
+def _fits_tuple(value: Any, hints: tuple[Any, ...]) -> bool:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        return False
+    if hints[-1] is Ellipsis:
+        return all(_fits(item, hints[0]) for item in value)
+    if len(value) != len(hints):
+        return False
+    return all(_fits(item, hint) for item, hint in zip(value, hints, strict=True))
