@@ -155,7 +155,7 @@ while (done := (time.perf_counter() - begun) / (60.0 * args.minutes)) < 1.0:
         print(f"{seconds:5.0f} s  {millions:5.2f} M steps  reward {mean:.2f}/s", flush=True)
         rewards.clear()
         learner.tracking_data.clear()
-seconds, task = time.perf_counter() - begun, envs.unwrapped.task
+seconds, task = time.perf_counter() - begun, envs.unwrapped.task.user
 env.close()
 learner.enable_training_mode(False)
 

@@ -162,4 +162,4 @@ legged_envs.register("Example/Go2-Flat-ManagerBased-v0", ManagerBasedRLEnv, Go2F
 
 if __name__ == "__main__":
     envs = gym.make_vec("Example/Go2-Flat-ManagerBased-v0", num_envs=64)
-    print(envs.unwrapped.task, envs.reset(seed=0)[0].shape)
+    print(envs.unwrapped.task.user, envs.reset(seed=0)[0].shape)

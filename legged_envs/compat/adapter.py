@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import random
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -286,7 +286,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         super().close()
 
 
-class UserTask(TableRepr):
+class UserTask(TableRepr, ABC):
     """A task as a user writes it: methods with the names of another framework.
 
     It is not an environment of Gymnasium; :attr:`core` is. Attributes that this object does not
@@ -376,7 +376,8 @@ class UserTask(TableRepr):
             for owner in (core, core.task):
                 if hasattr(owner, name):
                     return getattr(owner, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        hint = "" if core is not None else "; __init__ must call that of its base class"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
 
 @contextmanager

@@ -68,14 +68,14 @@ class Commands(dict[str, torch.Tensor]):
 
 def of_agent(env: Any, agent: str, term: Callable[..., torch.Tensor]) -> torch.Tensor:
     """``term`` for one agent."""
-    return term(env.task.carriers[agent])
+    return term(env.task.user.carriers[agent])
 
 
 def on_each(
     env: Any, env_ids: torch.Tensor, random: Any, event: Callable[..., None], **params: Any
 ) -> None:
     """Apply ``event`` to one robot after the other, each with draws of its own."""
-    for carrier in env.task.carriers.values():
+    for carrier in env.task.user.carriers.values():
         event(carrier, env_ids, random, **params)
 
 

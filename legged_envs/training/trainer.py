@@ -101,7 +101,7 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         self._coarse, self._first_trot = coarse(cfg, self.task), first_trot(cfg, self.task)
         self._trot_weight = self.task.rewards["trot"].weight if self._first_trot != 1.0 else 0.0
-        options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
+        options: dict[str, Any] = {"array": "torch", "observations": "dict"}
         options |= {"sim": cfg.sim, "device": cfg.device}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
         self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)

@@ -66,7 +66,7 @@ def test_a_registered_class_gives_the_stack_and_a_single_environment(hop):
         _, reward, _, _, info = envs.step(action)
         single = one.step(action[0])
         assert single[1] == reward[0] and single[4]["cost"] == info["cost"][0] > 0.0
-    assert envs.unwrapped.cost_limits == (0.5,) and isinstance(envs.unwrapped.task, Hop)
+    assert envs.unwrapped.cost_limits == (0.5,) and isinstance(envs.unwrapped.task.user, Hop)
 
 
 def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
@@ -75,13 +75,13 @@ def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
     )
     core = envs.unwrapped
     assert (
-        core.task.cfg.bonus == 2.0
+        core.task.user.cfg.bonus == 2.0
         and core.max_episode_length == 5
         and core.cfg.sim.num_threads == 1
     )
     changed = HopCfg()
     changed.bonus = 3.0
-    assert gym.make_vec(hop, num_envs=1, cfg=changed).unwrapped.task.cfg.bonus == 3.0
+    assert gym.make_vec(hop, num_envs=1, cfg=changed).unwrapped.task.user.cfg.bonus == 3.0
     with pytest.raises(ValueError, match="did you mean 'bonus'"):
         gym.make_vec(hop, num_envs=1, cfg={"bonu": 2.0})
     with pytest.raises(
@@ -111,7 +111,7 @@ def test_arrays_tuples_and_numbers_among_the_attributes_are_part_of_the_state(ho
     envs.reset(seed=0)
     state = envs.get_state()
     envs.step(envs.action_space.sample())
-    task = envs.unwrapped.task
+    task = envs.unwrapped.task.user
     assert task.array.tolist() == [1.0, 1.0] and task.pair[1] == 1
     envs.set_state(state)
     assert (
@@ -127,7 +127,7 @@ def test_a_state_of_another_class_is_refused(hop):
         gym.make_vec(register_form("legged_robot"), num_envs=2),
         gym.make_vec(hop, num_envs=2),
     )
-    assert isinstance(other.unwrapped.task, LeggedRobot)
+    assert isinstance(other.unwrapped.task.user, LeggedRobot)
     other.reset(seed=0), own.reset(seed=0)
     with pytest.raises(ValueError, match="another environment"):
         own.set_state(other.get_state())

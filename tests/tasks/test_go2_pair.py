@@ -22,7 +22,7 @@ def make(num_envs: int = 3, **changes):
     cfg = evaluation_cfg(make_task_cfg(ID))
     envs = gym.make_vec(ID, num_envs=num_envs, cfg=cfg, **{**EVALUATION_ENV_OPTIONS, **changes})
     envs.reset(seed=0)
-    return envs, envs.unwrapped.task
+    return envs, envs.unwrapped.task.user
 
 
 def matrix(quat: torch.Tensor) -> np.ndarray:

@@ -37,7 +37,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
 
     def __init__(self, env: Env):
         env = prepare_env(env, "PettingZoo")
-        task: Any = getattr(env.unwrapped, "task", None)
+        core_task = getattr(env.unwrapped, "task", None)
+        task: Any = getattr(core_task, "user", None)
         has_agents = hasattr(task, "possible_agents")
         resets_itself = env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED
         if not has_agents or env.num_envs != 1 or resets_itself:

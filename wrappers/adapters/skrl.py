@@ -195,7 +195,8 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
 
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
-        task: Any = getattr(env.unwrapped, "task", None)
+        core_task = getattr(env.unwrapped, "task", None)
+        task: Any = getattr(core_task, "user", None)
         if not hasattr(task, "possible_agents"):
             raise ValueError(
                 f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv"

@@ -126,19 +126,23 @@ def is_terminated(env: CoreVectorEnv) -> Tensor:
     return user.reset_terminated
 
 
-def returned_cost(env: CoreVectorEnv, name: str) -> Tensor:
+def cost_of_get_costs(env: CoreVectorEnv, name: str) -> Tensor:
     """Return the cost ``name`` of ``_get_costs``, (num_envs,)."""
     task: DirectTask = env.task  # type: ignore[assignment]
-    return task.returned_costs[name]
+    return task.cost_of_get_costss[name]
 
 
 def call_isaac_event(
     func: Callable[..., None], env: CoreVectorEnv, env_ids: Tensor, random: Stream, **params: Any
 ) -> None:
-    """Call an event's function as Isaac Lab does: with a random stream only if it takes one."""
+    """Call an event's function as Isaac Lab does.
+
+    It gets the user's object, and a random stream only if it takes one.
+    """
     if "random" in signature(func).parameters:
         params["random"] = random
-    func(env, env_ids, **params)
+    user: DirectRLEnv = env.task.user  # type: ignore[attr-defined]
+    func(user, env_ids, **params)
 
 
 class NoiseSource(NamedTuple):
@@ -222,7 +226,7 @@ class DirectRLEnv(IsaacEnv):
         fields["terminations"] = {"terminated": TerminationTermCfg(is_terminated)}
         fields["costs"] = {}
         for name, limit in cfg.cost_limits.items():
-            fields["costs"][name] = CostTermCfg(returned_cost, limit, {"name": name})
+            fields["costs"][name] = CostTermCfg(cost_of_get_costs, limit, {"name": name})
         return TaskCfg(**{**fields, **cfg.terms})
 
     @staticmethod

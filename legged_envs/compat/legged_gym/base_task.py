@@ -11,6 +11,15 @@ from legged_envs.compat.legged_gym.cfg import check_fields
 from legged_envs.compat.legged_gym.simulator import Simulator
 from legged_envs.compat.legged_gym.task import LeggedGymTask
 
+ObsBuf = Tensor
+"""Observations. Shape: (num_envs, num_obs)."""
+Action = Tensor
+"""Actions. Shape: (num_envs, num_actions)."""
+Reward = Tensor
+"""Rewards. Shape: (num_envs,)."""
+EnvIds = Tensor
+"""Indices of environments. Shape: (n,)."""
+
 
 class BaseTask(UserTask):
     """The buffers and the interface of a task.

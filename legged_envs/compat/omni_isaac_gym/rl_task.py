@@ -100,13 +100,13 @@ class RLTask(UserTask):
         return whole_number(where, vars(self).get(name, default), least)
 
     def _make_spaces(self) -> None:
-        own = vars(self)
-        if "observation_space" not in own:
+        # A subclass may set the spaces, also as attributes of the class.
+        if not hasattr(self, "observation_space"):
             shape = (self.num_observations,)
             self.observation_space = gym.spaces.Box(-self.clip_obs, self.clip_obs, shape)
-        if "action_space" not in own:
+        if not hasattr(self, "action_space"):
             self.action_space = gym.spaces.Box(-1.0, 1.0, (self.num_actions,))
-        if "state_space" not in own:
+        if not hasattr(self, "state_space"):
             shape = (self.num_states,)
             self.state_space = gym.spaces.Box(-self.clip_obs, self.clip_obs, shape)
 

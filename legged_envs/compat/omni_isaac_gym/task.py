@@ -1,10 +1,12 @@
 """The task that calls the methods of an :class:`~legged_envs.compat.omni_isaac_gym.RLTask`."""
 
+import torch
 from torch import Tensor
 
 from legged_envs.compat.adapter import AdapterTask
 from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.manager_task import check_evaluation, check_observations
+from legged_envs.state import preserve_contents
 
 
 class OmniIsaacTask(AdapterTask):
@@ -25,6 +27,19 @@ class OmniIsaacTask(AdapterTask):
         if user.num_states:
             groups["critic"] = user.state_space
         return spaces._replace(observations=groups, action=user.action_space)
+
+    def verify(self) -> None:
+        # A step comes first, and the attributes that it makes stay: an observation before the
+        # first step may read them.
+        user = self.user
+        env = self.env
+        with torch.no_grad(), env.preserved(), preserve_contents([*vars(user).values()]):
+            self.choose_start(env.all_ids)
+            self.act(torch.zeros(env.num_envs, user.num_actions, device=env.device))
+            for robot in env.robots.values():
+                robot.read()
+            self.evaluate()
+        super().verify()
 
     def act(self, action: Tensor) -> None:
         limit = self.user.clip_actions

@@ -78,6 +78,8 @@ class VecEnvBase:
         ``sim_params`` are. ValueError for another ``backend``."""
         check_choice("set_task: backend", backend, ("numpy", "torch"))
         self.task = self._task = task
+        if not task.core.is_built:
+            task.core.build()
         self._world, self._env, self._backend = task.world, task.stack.env, backend
         if self._seed is None and (seed := task.cfg.config["seed"]) >= 0:
             self._seed = seed

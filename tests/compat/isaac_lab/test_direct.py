@@ -450,7 +450,7 @@ def test_a_reset_of_some_leaves_what_containers_keep_of_others(kept):
         env.core.reset(seed=0)
     for _ in range(4):
         rows = both.core.reset(options={"reset_mask": torch.tensor([False, True])})[0]["policy"]
-        assert torch.equal(rows[0], alone.core._last_observation["policy"][0])
+        assert torch.equal(rows[0], alone.core.last_observation["policy"][0])
         action = torch.rand(2, 12)
         first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
         assert torch.equal(first, second)
@@ -466,7 +466,7 @@ def test_the_configuration_of_a_task_says_how_many_environments_there_are():
             self.within = self.cfg.scene.num_envs, self.scene.cfg.num_envs
 
     legged_envs.register("Test/Counts-v0", Counts, StandCfg)
-    task = gym.make_vec("Test/Counts-v0", 5).unwrapped.task
+    task = gym.make_vec("Test/Counts-v0", 5).unwrapped.task.user
     assert (task.before, *task.within, task.num_envs) == (
         5,
         5,
@@ -511,7 +511,7 @@ def test_wrong_results(method, value):
         methods["_get_observations"] = {"policy": torch.zeros(2, 6)}
     names = r"_get_costs" if method == "_get_costs" else rf"Mine\.{method}"
     with pytest.raises(ValueError, match=names):
-        task(**methods)(StandCfg())
+        task(**methods)(StandCfg()).core.build()
 
 
 def test_trial_calls_leave_no_trace():
@@ -562,13 +562,13 @@ def test_missing_methods_and_fields():
             {n: vars(Stand)[n] for n in ("_get_rewards", "_get_observations")},
         )(StandCfg())
     with pytest.raises(TypeError, match=r"Stand\._get_costs.*StandCfg\.cost_limits"):
-        Stand(StandCfg(cost_limits={}))
+        Stand(StandCfg(cost_limits={})).core.build()
     with pytest.raises(
         ValueError, match=r"Mine\._get_observations.*\['policy'\] where \['critic', 'policy'\]"
     ):
         task(_get_observations={"policy": torch.zeros(2, 6)})(StandCfg()).reset()
     with pytest.raises(TypeError, match=r"Stand\._apply_action is not written"):
-        Stand(StandCfg(action_space=8))
+        Stand(StandCfg(action_space=8)).core.build()
     with pytest.raises(
         AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"
     ):
@@ -885,7 +885,7 @@ def test_parts_of_actions_are_clipped_to_their_bounds_and_belong_to_the_environm
         "pair": (torch.full((2, 1), -3.0), torch.tensor([0, 2])),
     }
     env.step(action)
-    seen = env.unwrapped.task.actions
+    seen = env.unwrapped.task.user.actions
     assert (
         (seen["legs"] == 1.0).all()
         and (seen["pair"][0] == -0.5).all()
@@ -894,5 +894,5 @@ def test_parts_of_actions_are_clipped_to_their_bounds_and_belong_to_the_environm
     action["legs"].fill_(0.5)
     env.step(action)
     action["legs"].fill_(-77.0)
-    assert (env.unwrapped.task.actions["legs"] == 0.5).all()
+    assert (env.unwrapped.task.user.actions["legs"] == 0.5).all()
     env.close()

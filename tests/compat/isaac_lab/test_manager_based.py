@@ -31,6 +31,7 @@ from legged_envs.compat.isaac_lab.recorder import ActionStateRecorderManagerCfg
 from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
 from legged_envs.configuration import configclass
 from legged_envs.datasets.episodes import MinariDatasetHandler
+from legged_envs.envs import make_core
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
@@ -71,7 +72,7 @@ def test_the_example_is_bit_identical_to_the_registered_task():
     made = {"observations": "dict", "max_episode_steps": 150}
     ours = gym.make_vec("Legged/Go2-Flat-v0", 24, cfg=shorter, **made)
     theirs = gym.make_vec("Example/Go2-Flat-ManagerBased-v0", 24, cfg=in_its_words, **made)
-    assert theirs.unwrapped.task.cfg.events.push.interval_range_s == (0.5, 1.0)
+    assert theirs.unwrapped.task.user.cfg.events.push.interval_range_s == (0.5, 1.0)
     rng, ended = np.random.default_rng(3), 0
     action = np.zeros((24, 12), np.float32)
     pairs = [(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])]
@@ -259,7 +260,7 @@ def test_terms_of_users_see_the_environment_by_its_documented_names():
         assert env.common_step_counter == step and reward.shape == (4,)
         if step < 10:
             bend = (robot.joint_pos[:, knees] < -1.5).sum(1)
-            assert torch.equal(env.core.rewards.columns()[:, 1], bend.float())
+            assert torch.equal(env.core.rewards.columns[:, 1], bend.float())
             assert (
                 torch.equal(env.action_manager.action, ACTION)
                 and not env.termination_manager.get_term("contact").any()
@@ -360,8 +361,8 @@ def test_the_configuration_of_a_task_says_how_many_environments_there_are():
             super().load_managers()
             self.within = self.cfg.scene.num_envs, self.scene.cfg.num_envs
 
-    core = Counts.make_core(Counts.task_cfg(Cfg()), 2)
-    assert core.task.within == (2, 2) and core.num_envs == 2 and Cfg().scene.num_envs == 4
+    core = make_core(Counts.task_cfg(Cfg()), 2)
+    assert core.task.user.within == (2, 2) and core.num_envs == 2 and Cfg().scene.num_envs == 4
 
 
 def test_a_history_stands_term_by_term():
