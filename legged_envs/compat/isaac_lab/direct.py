@@ -129,7 +129,7 @@ def is_terminated(env: CoreVectorEnv) -> Tensor:
 def cost_of_get_costs(env: CoreVectorEnv, name: str) -> Tensor:
     """Return the cost ``name`` of ``_get_costs``, (num_envs,)."""
     task: DirectTask = env.task  # type: ignore[assignment]
-    return task.cost_of_get_costss[name]
+    return task.returned_costs[name]
 
 
 def call_isaac_event(
