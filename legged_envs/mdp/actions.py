@@ -105,7 +105,7 @@ class JointAction:
             self._default = torch.zeros_like(self.scale)
         self._reference: Any = None
         if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
-            self._reference = _find_reference(cfg, env)
+            self._reference = _find_reference(cfg.around, env)
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
         """Return the targets of the joints. Shapes: (num_envs, size) → (num_envs, size)."""
@@ -152,14 +152,14 @@ def _expand_scale(
     return scale.expand(size).contiguous()
 
 
-def _find_reference(cfg: JointPositionCfg, env: Env) -> Any:
-    """Return the command of ``cfg.around``, which has joint positions."""
-    reference = env.commands.terms.get(cfg.around)
+def _find_reference(around: str, env: Env) -> Any:
+    """Return the command called ``around``, which has joint positions."""
+    reference = env.commands.terms.get(around)
     # Any command of a user with this attribute will do.
     if not hasattr(reference, "target_joint_pos"):
         raise ValueError(
-            f"{type(cfg).__name__}.around must name a motion command or gait clock, "
-            f"got {cfg.around!r}; commands: {', '.join(env.commands.terms)}"
+            "JointPositionCfg.around must name a motion command or gait clock, "
+            f"got {around!r}; commands: {', '.join(env.commands.terms)}"
         )
     return reference
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -47,7 +47,7 @@ class MotionSample:
     ended: torch.Tensor
     """True if a clip that does not repeat is at its last frame, or after it. Shape: (…), bool."""
 
-    def __getitem__(self, index: object) -> "MotionSample":
+    def __getitem__(self, index: Any) -> "MotionSample":
         """Return the sample at some of the times."""
         return MotionSample(
             root_pos_w=self.root_pos_w[index],

@@ -288,8 +288,9 @@ def _read_frames(
 
 def _is_finite(value: object) -> bool:
     # bool is an int in Python, and JSON's integers can be too large for a float.
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and abs(value) <= sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _parse_number(cell: str) -> float | str:
