@@ -80,9 +80,11 @@ class ActionScale(StatefulWrapper):
         self.single_action_space = Box(lows.astype(dtype), highs.astype(dtype), dtype=dtype)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._shape = (self.num_envs, *inner.shape)
+        # In float64, so that the ends of one range map to the ends of the other.
         env_low = inner.low.astype(np.float64)
         env_high = inner.high.astype(np.float64)
         scale = (env_high - env_low) / (highs - lows)
+        # Equal ranges are left alone: the map would round.
         self._keeps_range = bool((lows == env_low).all() and (highs == env_high).all())
         self._affine = _Affine(scale, env_low - lows * scale, env_low, env_high)
         # The same in the kind and dtype of the last actions.

@@ -116,6 +116,7 @@ class AutoReset(StatefulWrapper):
         if ended is not None and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole_keys)
         self._ended.step(ended)
+        # The layers below must count nothing of the step that only resets.
         if ended is not None:
             end_episodes(self.env, ended)
         return step

@@ -159,6 +159,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         self._high = zeros + self.max_probability
         # b of the class docstring.
         self._base: Array = self._low if rate > 0.0 else self._high
+
         self.probabilities: Array = self._base
         """Largest probability p that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Array | None = None
@@ -191,6 +192,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         if self.terminate == "sample" and (seed is not None or self._draws is None):
             mask = None if options is None else options.get("reset_mask")
             begun = _begin_streams(seed, self.num_envs)
+            # A partial reset must not change the random numbers of the other environments.
             if mask is None or self._draws is None:
                 self._draws = begun
             else:
@@ -203,9 +205,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         info["termination_probability"] = delta
         reward = self._xp.clip(reward * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
+            # An episode that has ended anyway keeps its own reason.
             sampled = self._sample(delta) & ~(terminated | truncated)
             if any_row(sampled):
                 terminated = terminated | sampled
+                # Nothing below resets these rows: their last observation is the present one.
                 if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
         return observation, reward, terminated, truncated, info
@@ -218,6 +222,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         if self.cost_maxima is None:
             probability = xp.zeros_like(costs[:, 0])
             return probability
+        # min(c · p / m, p) is p · clip(c / m, 0, 1), with one division for each cost instead of
+        # one for each environment and cost.
         slope = xp.astype(self.probabilities / self.cost_maxima, costs.dtype)
         bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
         each = xp.clip(xp.minimum(costs * slope, bound), min=0.0)

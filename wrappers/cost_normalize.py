@@ -125,6 +125,7 @@ class CostNormalize(NormalizingWrapper):
                     f"{name_of(self)} reports {sorted(reported)}. "
                     "Put it above the layer that reports costs, or leave it out."
                 )
+        # Only now, so that the last cost of an episode counts.
         self._over.step(ended)
         return observation, reward, terminated, truncated, info
 

@@ -54,6 +54,7 @@ class CostReduce(StatefulWrapper):
         check_choice("how", how, ("sum", "weighted", "max", "any"))
         self.how = how
         """The reduction."""
+        # Limits, and the zero of "any", are those of raw costs.
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")
         if names is not None and len(names) == 0:

@@ -87,6 +87,7 @@ class EpisodeStatistics(StatefulWrapper):
     def __init__(self, env: AnyEnv, window: int = 100):
         super().__init__(env)
         window = whole_number("window", window)
+
         self.return_window: deque[float] = deque(maxlen=window)
         """Returns of the last episodes."""
         self.length_window: deque[int] = deque(maxlen=window)
@@ -184,6 +185,7 @@ class EpisodeStatistics(StatefulWrapper):
             self._add(reward, info)
         else:
             running = over.running(reward)
+            # An episode that is over does not end a second time.
             ended = arrays.union_rows(terminated & running, truncated & running)
             self._add_running(over.over(reward), reward, info)
         over.step(ended)
@@ -244,6 +246,7 @@ class EpisodeStatistics(StatefulWrapper):
         assert sums is not None and self._returns is not None
         rows = arrays.as_numpy(sums)[env_ids]
         window.extend(rows.tolist())
+        # NumPy first, because only single rows are written.
         reported = np.zeros((self.num_envs, *rows.shape[1:]), dtype)
         reported[env_ids] = rows
         return arrays.as_kind_of(reported, self._returns)

@@ -74,6 +74,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
                     f"FromCMDP needs an environment with {name}, got {type(env).__name__}"
                 )
         cmdp: Any = env
+
         self.cmdp = cmdp
         """The environment with six values."""
         self.num_envs = getattr(cmdp, "num_envs", 1)
@@ -88,6 +89,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self.metadata = {**getattr(cmdp, "metadata", {}), "autoreset_mode": self._mode}
         self.render_mode = getattr(cmdp, "render_mode", None)
         self.spec = getattr(cmdp, "spec", None)
+        # Those of the environment itself come last, so that they count.
         core: Any = getattr(cmdp, "unwrapped", None)
         for owner in (core, cmdp):
             if hasattr(owner, "cost_names"):

@@ -97,6 +97,7 @@ class LagrangianReward(ConstraintWrapper):
         _check_positive("max_multiplier", max_multiplier)
         _check_positive("unit", unit)
         zeros = np.zeros(self.num_costs)
+
         self.multipliers: Array = zeros
         """Price Λ of one unit of each cost. Shape: (K,)."""
         proportional, integral, derivative = gains
@@ -137,6 +138,7 @@ class LagrangianReward(ConstraintWrapper):
             else:
                 self._unit = UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
             self._reward_sum = 0.0
+        # In the warm-up too, so that the derivative part knows the last excess.
         self._controller.update(excess, follow=adapt)
         scales = np.where(self.limits > 0.0, self.limits, 1.0)
         self.multipliers = self._controller.values * self._unit / self._like_costs(scales)

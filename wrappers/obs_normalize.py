@@ -107,6 +107,7 @@ class ObsNormalize(NormalizingWrapper):
         if final is not None:
             info["original_final_obs"] = final
             ended = info.get("_final_obs", terminated | truncated)
+            # Before the observations of the step: these happened later.
             self._push(final, ended)
             last = self._normalize(final)
             normalized = self._push_and_normalize(observation, reward)
@@ -126,6 +127,7 @@ class ObsNormalize(NormalizingWrapper):
             self._push(observation, self._over.running(example))
             normalized = self._normalize(observation)
         else:
+            # The usual step: one pass over the samples instead of two.
             normalized = map_leaves(Normalizer.push_and_normalize, self.normalizer, observation)
         return normalized
 

@@ -75,6 +75,7 @@ class RewardNormalize(NormalizingWrapper):
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         ended = union_rows(terminated, truncated)
+        # Scaled before the ends are noted, so that the last reward of an episode counts.
         scaled = self._scales["reward"](reward, ended, self._over, self.frozen)
         self._over.step(ended)
         info = {**info, "original_reward": reward}

@@ -165,6 +165,7 @@ class TimeLimit(StatefulWrapper):
         The environment below starts the next episodes of the others itself.
         """
         ended = arrays.union_rows(ended_below, reached)
+        # What also ended below is reset below. A second reset would skip an episode.
         cut = reached & ~ended_below
         some_cut = ended is not None and arrays.any_row(cut)
         if ended is not None:

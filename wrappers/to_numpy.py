@@ -44,6 +44,7 @@ class ArrayConversion(StatefulWrapper, ABC):
     def _begin(
         self, observation: Tree, info: Info, begun: Array, *, partial: bool
     ) -> tuple[Tree, Info]:
+        # Without rows, so that it is cheap to keep and to save.
         self._example = first_array(observation)[:0, ...]
         return map_arrays(self.convert, observation), map_arrays(self.convert, info)
 

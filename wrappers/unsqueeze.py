@@ -43,6 +43,7 @@ class Unsqueeze(StatefulWrapper):
     """
 
     STATE = {"observation": None}  # noqa: RUF012
+
     cost_names: Sequence[str]
     """Names of the cost terms, if the environment has them."""
     cost_limits: Sequence[float]

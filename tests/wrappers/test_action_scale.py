@@ -91,10 +91,10 @@ def test_gradients_go_through_scaled_actions_after_a_step_in_inference_mode():
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        (1.0, 1.0, "low must be below high"),
-        ([-1.0, 2.0], [1.0, 1.0], "low must be below high"),
-        (-np.inf, 1.0, "low must be finite"),
-        (-1.0, np.nan, "high must be finite"),
+        (1.0, 1.0, "low.*high"),
+        ([-1.0, 2.0], [1.0, 1.0], "low.*high"),
+        (-np.inf, 1.0, "low.*inf"),
+        (-1.0, np.nan, "high.*nan"),
         ([-1.0, -1.0, -1.0], 1.0, r"low .*shape \(2,\)"),
     ],
 )
@@ -106,7 +106,7 @@ def test_ranges_of_actions_that_mean_nothing_are_refused(low, high, message):
 def test_action_spaces_and_actions_that_cannot_be_scaled_are_refused():
     infinite = ToyVectorEnv()
     infinite.single_action_space = Box(-np.inf, np.inf, (2,))
-    with pytest.raises(ValueError, match="finite action space"):
+    with pytest.raises(ValueError, match=r"action space.*inf"):
         ActionScale(infinite, -1, 1)
     with pytest.raises(TypeError, match="Discrete"):
         ActionScale(gym.make_vec("CartPole-v1", 2), -1, 1)
@@ -117,5 +117,5 @@ def test_action_spaces_and_actions_that_cannot_be_scaled_are_refused():
     with pytest.raises(ValueError, match=r"shape \(3, 2\), got \(3, 1\)"):
         env.step([[0.0]] * 3)
     for wrong in (np.zeros((3, 2), bool), np.zeros((3, 2), complex), [["0.0", "0.0"]] * 3):
-        with pytest.raises(TypeError, match="floats, got"):
+        with pytest.raises(TypeError, match="actions"):
             env.step(wrong)

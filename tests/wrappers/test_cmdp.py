@@ -154,7 +154,7 @@ def test_six_values_of_a_single_environment(make_single, random_actions, assert_
 def test_an_environment_without_costs_is_refused(env: Callable[[], Any]) -> None:
     env = env()
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"reports no info\['cost'\].*Legged/Go2-Flat-v0"):
+    with pytest.raises(ValueError, match=r"info\['cost'\].*Legged/Go2-Flat-v0"):
         env.step(env.action_space.sample())
 
 
@@ -166,7 +166,7 @@ def test_each_class_refuses_the_other_kind_of_environment(make_vec, make_single)
 
 
 def test_a_batch_of_one_needs_the_five_values(make_single) -> None:
-    with pytest.raises(ValueError, match=r"Unsqueeze needs the five values .* those of CMDP"):
+    with pytest.raises(ValueError, match=r"Unsqueeze.*CMDP"):
         Unsqueeze(CMDP(make_single()))
 
 

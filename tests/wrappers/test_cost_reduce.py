@@ -118,7 +118,7 @@ def test_reductions_that_mean_nothing_are_refused():
         CostReduce(ToyVectorEnv(), "mean")
     none = CostReduce(ToyVectorEnv(costs=False), "sum")
     none.reset()
-    with pytest.raises(ValueError, match=r"reports \['time'\]"):
+    with pytest.raises(ValueError, match=r"\['time'\]"):
         none.step(moves(1)[0])
     for limits, message in (
         ((0.5, 0.0), "cost 'late' is 0.0"),
@@ -131,7 +131,7 @@ def test_reductions_that_mean_nothing_are_refused():
         CostReduce(env, "max")
     empty = ToyVectorEnv()
     empty.cost_names = ()
-    with pytest.raises(ValueError, match="no cost terms"):
+    with pytest.raises(ValueError, match=r"CostReduce.*cost"):
         CostReduce(empty, "sum")
-    with pytest.raises(ValueError, match="needs cost_limits"):
+    with pytest.raises(ValueError, match="cost_limits"):
         CostReduce(ToyVectorEnv(costs=False), "weighted")

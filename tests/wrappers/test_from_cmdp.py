@@ -131,7 +131,7 @@ def test_six_values_of_one_environment_become_five_of_a_batch_of_one():
     again, _ = env.reset(options={"reset_mask": torch.tensor([False])})
     assert again.tolist() == observation.tolist()
     assert env.reset(options={"reset_mask": torch.tensor([True])})[0].tolist() == [[0.0, 1.0]]
-    with pytest.raises(RuntimeError, match="without a reset_mask"):
+    with pytest.raises(RuntimeError, match="reset_mask"):
         FromCMDP(Countdown()).reset(options={"reset_mask": torch.tensor([False])})
 
 
@@ -200,7 +200,7 @@ def test_a_step_of_other_values_is_refused():
         env.reset()
         with pytest.raises(ValueError, match=message):
             env.step(ACTION)
-    with pytest.raises(TypeError, match="an environment with reset, got int"):
+    with pytest.raises(TypeError, match=r"reset.*int"):
         FromCMDP(3)
 
 
@@ -382,7 +382,7 @@ def test_a_plain_environment_becomes_a_batch_of_one_under_any_wrapper():
     for _ in range(12):
         one, other = ours.step(np.array([0])), expected.step(np.array([0]))
         np.testing.assert_array_equal(one[0], other[0])
-    with pytest.raises(ValueError, match="needs the five values"):
+    with pytest.raises(ValueError, match="CMDP"):
         TimeLimit(CMDP(make_toy_env()), 5)
 
 

@@ -99,11 +99,11 @@ def test_a_state_is_a_copy_that_goes_on_from_where_it_was() -> None:
         other.update(excess)
     assert torch.equal(multipliers.values, other.values)
     assert all(torch.equal(state[name], kept[name]) for name in kept)
-    with pytest.raises(ValueError, match=r"'integral' has shape \(2, 3\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"'integral'.*\(2, 3\).*\(3,\)"):
         other.load_state_dict({**kept, "integral": torch.zeros(3)})
     with pytest.raises(
         ValueError,
-        match=r"'last_excess' has shape \(2, 3\), got only \['integral', 'multipliers'\]",
+        match=r"'last_excess'.*\(2, 3\).*\['integral', 'multipliers'\]",
     ):
         other.load_state_dict({name: kept[name] for name in ("multipliers", "integral")})
     assert torch.equal(multipliers.values, other.values)
@@ -112,7 +112,5 @@ def test_a_state_is_a_copy_that_goes_on_from_where_it_was() -> None:
 @pytest.mark.parametrize("name", ["integral", "proportional", "derivative", "maximum"])
 @pytest.mark.parametrize("value", [-0.1, float("nan")])
 def test_gains_and_bound_are_checked(name: str, value: float) -> None:
-    with pytest.raises(
-        ValueError, match=f"{name} of the multipliers must be at least 0, got {value}"
-    ):
+    with pytest.raises(ValueError, match=f"{name}.*{value}"):
         PIDMultipliers(np.zeros(1), **{"integral": 0.1, name: value})

@@ -563,7 +563,7 @@ def test_a_normalizer_refuses_what_does_not_fit():
                 {key: value for key, value in state.items() if key != lacking} | {"shape": (3,)}
             )
     for clip in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="clip must be positive"):
+        with pytest.raises(ValueError, match="clip"):
             Normalizer((3,), clip=clip)
     assert normalizer.count == 0
 
@@ -986,13 +986,13 @@ def test_costs_that_a_reset_reports_are_not_mistaken_for_those_of_a_step(mode):
 def test_an_environment_without_costs_is_refused_by_name():
     env = CostNormalize(Steps([[1.0, 1.0]]))
     env.reset()
-    with pytest.raises(ValueError, match=r"CostNormalize needs info\['cost'\]"):
+    with pytest.raises(ValueError, match=r"CostNormalize.*info\['cost'\]"):
         env.step(None)
     infos = [{"cost": np.ones(2), "costs": np.ones((2, 3))}, {"cost": np.ones(2)}]
     env = CostNormalize(Steps([[1.0, 1.0]] * 2, infos))
     env.reset()
     env.step(None)
-    with pytest.raises(ValueError, match=r"info\['costs'\] on every step.*\['cost'\]"):
+    with pytest.raises(ValueError, match=r"info\['costs'\].*\['cost'\]"):
         env.step(None)
 
 
@@ -1142,13 +1142,11 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, asser
     ]
     states += [(replaced(fitting, "m2", np.zeros(7)), r"of Normalizer\(\(7,\)")]
     for state, message in states:
-        with pytest.raises(ValueError, match=rf"{wrapper.__name__} needs a state .*{message}"):
+        with pytest.raises(ValueError, match=rf"{wrapper.__name__}.*{message}"):
             env.load_state_dict(state)
         assert_same(env.state_dict(), before)
     if wrapper is CostNormalize:
-        with pytest.raises(
-            ValueError, match=r"CostNormalize .* rows of 3 costs, not of shape \(2,\)"
-        ):
+        with pytest.raises(ValueError, match=r"CostNormalize.*3 costs.*\(2,\)"):
             CostNormalize(Named(sync(NEXT_STEP))).load_state_dict(env.state_dict())
 
 
@@ -1214,16 +1212,14 @@ def test_a_normalizer_that_does_not_fit_is_refused(wrapper):
         wrapper(Walks(), "saved.pt")
     with pytest.raises(ValueError, match=r"clip=3\.0.*clip=5\.0"):
         wrapper(Walks(), Normalizer(shape), clip=3.0)
-    with pytest.raises(ValueError, match="clip must be positive, got -1"):
+    with pytest.raises(ValueError, match=r"clip.*-1"):
         wrapper(Walks(), clip=-1)
     shared = Normalizer(shape, clip=3.0)
     assert wrapper(Walks(), shared, clip=3.0).normalizer is shared
     if wrapper is not ObsNormalize:
-        with pytest.raises(ValueError, match=r"scale must be one of.*'return'.*'step'.*got 'both'"):
+        with pytest.raises(ValueError, match=r"scale.*'return'.*'step'.*'both'"):
             wrapper(Walks(), scale="both")
-        with pytest.raises(
-            ValueError, match=r"gamma must be .* at least 0 and at most 1, got 1\.5"
-        ):
+        with pytest.raises(ValueError, match=r"gamma.*1\.5"):
             wrapper(Walks(), gamma=1.5)
         standardised = wrapper(Walks(), scale="step").state_dict()
         with pytest.raises(ValueError, match=r"scale='step'.*scale='return'"):
@@ -1240,9 +1236,9 @@ def test_normalizers_of_groups_and_of_costs_must_have_their_keys_and_shapes():
 
     with pytest.raises(TypeError, match=r"Box observations.*Discrete\(3\)"):
         ObsNormalize(sync(NEXT_STEP, Choice))
-    with pytest.raises(ValueError, match=r"keys \['critic', 'policy'\], got \['policy'\]"):
+    with pytest.raises(ValueError, match=r"\['critic', 'policy'\].*\['policy'\]"):
         ObsNormalize(Walks(GroupedWalk), {"policy": Normalizer((3,))})
-    with pytest.raises(ValueError, match=r"keys \['critic', 'policy'\], got Normalizer"):
+    with pytest.raises(ValueError, match=r"\['critic', 'policy'\].*Normalizer"):
         ObsNormalize(Walks(GroupedWalk), Normalizer((3,)))
     with pytest.raises(ValueError, match=r"observation 'critic'.*\(2, 2\), got.*\(3,\)"):
         ObsNormalize(Walks(GroupedWalk), {"policy": Normalizer((3,)), "critic": Normalizer((3,))})

@@ -64,7 +64,7 @@ def test_discrete_actions_costs_and_pictures_of_a_plain_environment():
 
 def test_a_mask_decides_whether_a_batch_of_one_resets():
     env = Unsqueeze(make_toy_env())
-    with pytest.raises(RuntimeError, match="without a reset_mask"):
+    with pytest.raises(RuntimeError, match="reset_mask"):
         env.reset(options={"reset_mask": np.array([False])})
     env.reset(seed=[7])
     observation = env.step(moves(1, 1)[0])[0]
@@ -72,11 +72,11 @@ def test_a_mask_decides_whether_a_batch_of_one_resets():
     assert_equal(again, observation)
     assert info == {}
     assert env.reset(options={"reset_mask": np.array([True])})[0][0, 1] == 0.0
-    with pytest.raises(ValueError, match=r"reset_mask must have shape \(1,\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"reset_mask.*\(1,\).*\(3,\)"):
         env.reset(options={"reset_mask": np.zeros(3, bool)})
-    with pytest.raises(TypeError, match="boolean, got int64"):
+    with pytest.raises(TypeError, match=r"reset_mask.*int64"):
         env.reset(options={"reset_mask": np.zeros(1, np.int64)})
-    with pytest.raises(ValueError, match="num_envs=1 entries, got 2"):
+    with pytest.raises(ValueError, match=r"num_envs=1.*2"):
         env.reset(seed=[1, 2])
     with pytest.raises(ValueError, match=r"shape \(1, 2\), got \(2,\)"):
         env.step(np.zeros(2, np.float32))

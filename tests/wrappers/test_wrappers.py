@@ -637,14 +637,12 @@ def test_a_state_of_another_number_of_environments_is_refused_and_nothing_change
     name = type(env).__name__
     with pytest.raises(
         ValueError,
-        match=rf"{name} needs a state whose '\w+' has shape \({len(SEEDS)},\), got \(1,\)",
+        match=rf"{name}.*\({len(SEEDS)},\).*\(1,\)",
     ):
         env.load_state_dict(other.state_dict())
-    with pytest.raises(ValueError, match=rf"{name} needs a state whose"):
+    with pytest.raises(ValueError, match=name):
         env.set_state(other.get_state())
-    with pytest.raises(
-        ValueError, match=rf"{name} needs a state with '\w+', got one of \['other'\]"
-    ):
+    with pytest.raises(ValueError, match=rf"{name}.*\['other'\]"):
         env.load_state_dict({"other": 1})
     after = env.state_dict()
     for state in (before, after):
@@ -670,7 +668,7 @@ def test_statistics_refuse_a_state_of_another_number_of_costs():
         each.step(actions(1)[0])
     with pytest.raises(
         ValueError,
-        match=r"EpisodeStatistics needs a state whose 'costs_sums' has shape .* 2\), got .* 3\)",
+        match=r"EpisodeStatistics.*'costs_sums'.* 2\).* 3\)",
     ):
         env.load_state_dict(other.state_dict())
 

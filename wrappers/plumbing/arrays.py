@@ -19,6 +19,7 @@ except ImportError:
 
 NUMPY_TYPES = (np.ndarray, np.generic)
 NumPyArray: TypeAlias = NDArray[Any]
+
 Operand: TypeAlias = Any
 """Whatever an array's own operators accept: an array of the same kind, a number or an index."""
 Info: TypeAlias = dict[str, Any]
@@ -95,6 +96,7 @@ def as_kind_of(array: Array, example: Array) -> Array:
     """
     if isinstance(example, NUMPY_TYPES):
         return array if isinstance(array, np.ndarray) else as_numpy(array)
+    # By way of NumPy, because array libraries do not know each other.
     if type(array) is not type(example):
         array = shareable(as_numpy(array))
     converted: Array = namespace(example).asarray(array, device=device(example))

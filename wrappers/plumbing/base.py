@@ -85,6 +85,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
     """
 
     env: Any
+
     outermost: ClassVar[bool] = False
     """True if no wrapper can go above, because ``step`` does not return Gymnasium's five values."""
     reports_episodes: ClassVar[bool] = False
@@ -227,6 +228,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
             it is the outer one's.
         """
         saved = {}
+        # From the inside out, so that the outer one of two overwrites the inner one.
         inside_out = reversed(list(layers(self)))
         for layer in inside_out:
             if hasattr(type(layer), "saved_as"):
@@ -251,6 +253,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
         Raises:
             ValueError: The state is of another stack. Nothing changes.
         """
+        # The whole stack is checked before anything is loaded.
         self._check_stack(state)
         self.env.set_state(state["env"])
         self.load_state_dict(state["own"])

@@ -67,6 +67,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
     def __init__(self, env: AnyEnv, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
         names = tuple(cost_attribute(self, "cost_names") or ())
+
         self.limits = self._check_limits(limits, names)
         """Limit of the mean of each cost per step. Shape: (K,), float64."""
         self.num_costs = len(self.limits)
@@ -132,6 +133,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         _, _, terminated, truncated, _ = shaped
         if self._over.mode is not AutoresetMode.SAME_STEP:
             self._over.step(arrays.union_rows(terminated, truncated))
+        # Adapted after the step, so that info has the numbers that the step used.
         self.steps += 1
         if self.steps % self.interval == 0:
             self._close_interval()
@@ -220,6 +222,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
 
     def _add_to_interval(self, reward: Array, costs: Array) -> None:
         xp = self._xp
+        # In float64, because an interval sums over all its steps and environments.
         sums = xp.sum(arrays.detached(costs), axis=0, dtype=xp.float64)
         self._cost_sums = self._cost_sums + sums
         if self._over.some_over:

@@ -126,6 +126,7 @@ def wrap_foreign(env: Any) -> Env:
             wrapped = ForeignEnv(env)
     elif isinstance(env, gym.Env):
         batch = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
+        # Errors and adapters name the environment by its spec.
         batch.spec = env.spec
         wrapped = ForeignEnv(batch)
     elif hasattr(env, "need_auto_reset_wrapper"):

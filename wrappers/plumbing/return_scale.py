@@ -76,6 +76,7 @@ class ReturnScale:
         returns = arrays.accumulate(discounted, values)
         if not frozen:
             self.normalizer.push(returns, counted)
+        # The return enters the statistics before it is set to 0 at the end of the episode.
         if ended is not None:
             returns = arrays.blank_rows(ended, returns)
         if counted is not None:
