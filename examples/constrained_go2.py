@@ -19,6 +19,7 @@ from rich.console import Console
 
 from legged_envs.envs import unwrap
 from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
@@ -93,7 +94,7 @@ def train(name, part, method, ppo, warm_start=None):
     )
     cfg.iterations, cfg.episodes, cfg.first_trot = round(part * args.updates), args.episodes, 1.0
     cfg.run_dir = args.out / name.replace(" ", "_")
-    trainer = Trainer(cfg, Console(), wrap)
+    trainer = Trainer(prepare(cfg), Console(), wrap)
     if warm_start is not None:
         with torch.no_grad():
             trainer.algorithm.get_policy().distribution.std_param.mul_(NOISE)

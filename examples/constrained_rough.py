@@ -18,6 +18,7 @@ from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.policy.policy import load_policy
 from legged_envs.tasks import make_task_cfg
 from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 
@@ -69,7 +70,7 @@ cfg.iterations, cfg.episodes = args.updates, args.episodes
 cfg.changes = {
     "scene.terrain.first_levels": (0, 9)
 }  # a policy that knows them goes on at all levels
-after = json.loads((Trainer(cfg, Console(), wrap).run() / "eval.json").read_text())
+after = json.loads((Trainer(prepare(cfg), Console(), wrap).run() / "eval.json").read_text())
 
 rows = [
     ("cross their tile", before["crossed"], after["crossed"]),

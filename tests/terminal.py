@@ -27,6 +27,7 @@ from legged_envs import cli, registration
 from legged_envs.compat.legged_gym import LeggedRobotCfg
 from legged_envs.tasks import TASKS
 from legged_envs.training.options import TrainCfg
+from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +65,7 @@ OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")
 def small_train(cfg: TrainCfg) -> Path:
     """One update of four robots, a short evaluation and a short film, whatever ``cfg`` asks for."""
     return Trainer(
-        replace(cfg, num_envs=4, iterations=1, episodes=1, video_seconds=0.2), Console()
+        prepare(replace(cfg, num_envs=4, iterations=1, episodes=1, video_seconds=0.2)), Console()
     ).run()
 
 

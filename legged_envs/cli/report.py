@@ -6,8 +6,6 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from legged_envs.training.options import default_config
-
 
 @dataclass
 class ReportCfg:
@@ -27,5 +25,6 @@ def report(cfg: ReportCfg) -> None:
     drawn as one curve with their spread.
     """
     from legged_envs.evaluation.report import write_report
+    from legged_envs.training.prepare import default_config
 
     write_report(cfg.runs, cfg.out, default_config)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from legged_envs.runs.checkpoint_file import read_checkpoint_file
-from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, numbers
+from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, flatten_numbers
 from legged_envs.tables import shorten
 
 DefaultConfig = Callable[[str], Mapping[str, Any]]
@@ -86,7 +86,7 @@ class Run:
         if self.last:
             results["env_steps"] = self.last["env_steps"]
             results["training_seconds"] = self.last["seconds"]
-        return numbers(results)
+        return flatten_numbers(results)
 
     def _read_json(self, name: str, needed: Sequence[str]) -> JsonValue:
         """Return the content of a file of the run, an empty dict if there is no such file."""

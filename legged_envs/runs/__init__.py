@@ -1,1 +1,1 @@
-"""The files of a training run, experiment trackers and progress lines."""
+"""Files of a training run, experiment trackers, progress, and types of options that verbs share."""

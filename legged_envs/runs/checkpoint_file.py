@@ -31,6 +31,7 @@ OPTION_CLASSES: dict[str, tuple[str, ...]] = {
 """Module → names of the classes of options that a checkpoint may hold."""
 
 _NUMPY_SCALARS = "?bhilqBHILQefd"
+
 _PLAIN_CLASSES: tuple[Any, ...] = (
     np.ndarray,
     np.dtype,
@@ -39,16 +40,20 @@ _PLAIN_CLASSES: tuple[Any, ...] = (
     type(Path()),
     SimpleNamespace,
 )
-"""Classes of plain data that a checkpoint may hold, in addition to those that PyTorch reads by default."""
+"""Classes of plain data that a checkpoint may hold, in addition to those that PyTorch reads by
+default."""
 
 
 def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = None) -> None:
-    """Write a checkpoint into a run folder. A reader finds the old file or the new one, never a part of one.
+    """Write a checkpoint into a run folder.
+
+    A reader finds the old file or the new one, never a part of one.
 
     Args:
         folder: The run folder.
         state: What to write, with the number of updates under ``iteration``.
-        keep: Number of numbered checkpoints to keep. None or 0: no numbered checkpoint is written or deleted.
+        keep: Number of numbered checkpoints to keep. None or 0: no numbered checkpoint is written
+            or deleted.
     """
     _write_whole(folder / CHECKPOINT, state)
     if not keep:
@@ -100,11 +105,13 @@ def read_checkpoint_file(
     Args:
         place: The file itself, or a run folder.
         task_id: Id of the task that the checkpoint must be of. None: of any task.
-        option_classes: Name → class of options to build. Options of other classes become a ``SimpleNamespace``.
+        option_classes: Name → class of options to build. Options of other classes become a
+            ``SimpleNamespace``.
 
     Raises:
         FileNotFoundError: If there is no checkpoint.
-        ValueError: If the file is damaged, holds anything but plain data, or is a checkpoint of another task.
+        ValueError: If the file is damaged, holds anything but plain data, or is a checkpoint of
+            another task.
     """
     path = checkpoint_file(place)
     try:
@@ -117,7 +124,8 @@ def read_checkpoint_file(
         ) from error
     if not isinstance(state, dict) or "task_id" not in state or "algorithm" not in state:
         raise ValueError(
-            f"{str(path)!r} is not a checkpoint of legged-envs train: it has no task_id and algorithm"
+            f"{str(path)!r} is not a checkpoint of legged-envs train: "
+            "it has no task_id and algorithm"
         )
     if task_id is not None and _name_of(state["task_id"]) != _name_of(task_id):
         raise ValueError(
@@ -136,7 +144,8 @@ def _readable_classes(option_classes: Mapping[str, type]) -> list[Any]:
 
 
 def _reason_of_load_error(error: Exception) -> str:
-    """Return the line of PyTorch's long text that names the class which is not allowed, or else the first line."""
+    """Return the line of PyTorch's long text that names a forbidden class, or else the first
+    line."""
     lines = (str(error) or type(error).__name__).split("\n")
     for line in lines:
         if "GLOBAL" in line:

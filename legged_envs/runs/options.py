@@ -40,7 +40,8 @@ Value = Annotated[
         str_from_instance=_write_value,
     ),
 ]
-"""Any value. A word that is a Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that literal."""
+"""Any value. A word that is a Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read
+as that literal."""
 
 LARGEST_SEED = 2**63 - 1
 """Largest integer that PyTorch accepts as a seed."""
@@ -75,7 +76,8 @@ def check_size(option: str, number: int) -> None:
         number: Number of robots.
 
     Raises:
-        ValueError: If ``number`` is not a positive integer, or the robots need more memory than the machine has.
+        ValueError: If ``number`` is not a positive integer, or the robots need more memory than the
+            machine has.
     """
     needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

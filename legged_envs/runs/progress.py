@@ -1,4 +1,4 @@
-"""How far a run is: bars on a terminal, elsewhere a line now and then."""
+"""Progress of a command: bars on a terminal, elsewhere a line now and then."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,43 +10,74 @@ from rich.progress import BarColumn, Progress, TaskID, TimeElapsedColumn, TimeRe
 
 LINE_INTERVAL = 10.0
 """Time between two lines about an evaluation or a film, s."""
+
 Show = Callable[..., None]
-"""``show(what, done, text="")``: which part of a run goes on, how far it is, from 0 to 1, and numbers to it."""
+"""``show(what, done, text="")`` reports progress: the part of a command, its share from 0 to 1, and
+further numbers."""
 
 
 def show_nothing(what: str, done: float, text: str = "") -> None:
-    """A :data:`Show` for whoever does not want to know."""
+    """Report nothing; a :data:`Show`."""
 
 
 @contextmanager
 def showing(console: Console, interval: float) -> Iterator[Show]:
-    """Gives a :data:`Show`, which any thread may call as often as it likes: on a terminal it draws a bar for each part,
-    elsewhere it prints a line about each every ``interval`` seconds, and at its end if there are numbers to it."""
-    begun: dict[str, float] = {}
-    shown: dict[str, float] = {}
-    tasks: dict[str, TaskID] = {}
-    times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
-    bars = Progress(
-        "{task.description}", BarColumn(12), *times, "{task.fields[text]}", console=console
-    )
+    """Yield a :data:`Show`, which any thread may call as often as it likes.
 
-    def print_line(what: str, done: float, text: str = "") -> None:
-        now = time.monotonic()
-        begun.setdefault(what, now)
-        if now - shown.setdefault(what, now) >= interval or (text and done >= 1.0):
-            shown[what] = now
-            line = f"{what} {min(done, 1.0):4.0%} after {timedelta(seconds=round(now - begun[what]))}  {text}"
-            console.print(
-                line.replace("\n", "  ").rstrip(), markup=False, highlight=False, soft_wrap=True
-            )
+    On a terminal it draws a bar for each part, with the time left. Elsewhere it prints a line about
+    each part every ``interval`` seconds, and at its end if there are further numbers.
 
-    def draw_bar(what: str, done: float, text: str = "") -> None:
-        if what not in tasks:
-            tasks[what] = bars.add_task(what, total=1.0, text="")
-        bars.update(tasks[what], completed=done, text=text)
-
+    Args:
+        console: Where progress is shown.
+        interval: Time between two lines, s.
+    """
     if not console.is_terminal:
-        yield print_line
+        yield _LinePrinter(console, interval).show
         return
-    with bars:
-        yield draw_bar
+    columns = (
+        "{task.description}",
+        BarColumn(12),
+        "{task.percentage:3.0f}%",
+        TimeElapsedColumn(),
+        "left",
+        TimeRemainingColumn(),
+        "{task.fields[text]}",
+    )
+    with Progress(*columns, console=console) as bars:
+        yield _BarDrawer(bars).show
+
+
+class _LinePrinter:
+    """Prints lines about the parts of a command."""
+
+    def __init__(self, console: Console, interval: float):
+        self._console = console
+        self._interval = interval
+        self._begun: dict[str, float] = {}
+        self._shown: dict[str, float] = {}
+
+    def show(self, what: str, done: float, text: str = "") -> None:
+        now = time.monotonic()
+        self._begun.setdefault(what, now)
+        last = self._shown.setdefault(what, now)
+        is_end = done >= 1.0 and text != ""
+        if now - last < self._interval and not is_end:
+            return
+        self._shown[what] = now
+        elapsed = timedelta(seconds=round(now - self._begun[what]))
+        line = f"{what} {min(done, 1.0):4.0%} after {elapsed}  {text}"
+        line = line.replace("\n", "  ").rstrip()
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class _BarDrawer:
+    """Draws a bar for each part of a command."""
+
+    def __init__(self, bars: Progress):
+        self._bars = bars
+        self._tasks: dict[str, TaskID] = {}
+
+    def show(self, what: str, done: float, text: str = "") -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=1.0, text="")
+        self._bars.update(self._tasks[what], completed=done, text=text)

@@ -1,4 +1,4 @@
-"""Tasks: which robot, terms and weights make which registered id, and how each task is trained by default."""
+"""Registered tasks: the function that makes each of them, and how each is trained by default."""
 
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -39,7 +39,8 @@ TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",
     "Legged/Go2-Legs-v0": "legged_envs.tasks.go2_legs:go2_legs_task",
 }
-"""Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
+"""Registered id → the function that makes a fresh configuration, or its name as
+``module:function``."""
 
 TRAININGS: "dict[str, str | Callable[[], TrainingDefaults]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat_training",
@@ -67,14 +68,17 @@ TRAININGS: "dict[str, str | Callable[[], TrainingDefaults]]" = {
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic_training",
     "Legged/Go2-Legs-v0": "legged_envs.tasks.training_defaults:quadruped_flat_training",
 }
-"""Registered id → the function that makes the training defaults of the task, or its name as ``module:function``.
+"""Registered id → the function that makes the training defaults of the task, or its name as
+``module:function``.
 
 A task that is not here is trained with the defaults of its kind.
 """
 
 
 def plain_id(task_id: str) -> str:
-    """Return the registered id of a task, and import the module that registers it if one is named, as in Gymnasium.
+    """Return the registered id of a task.
+
+    The module of ``module:Id`` is imported first, as in Gymnasium: it registers the task.
 
     Args:
         task_id: A registered id, or ``module:Id`` of another package's task.
@@ -100,7 +104,7 @@ def make_task_cfg(task_id: str) -> "TaskCfg":
 
 
 def make_training_defaults(task_id: str) -> "TrainingDefaults":
-    """Make the training defaults of a registered task: those that it was registered with, or those of its kind.
+    """Make the training defaults of a registered task: its own, or those of its kind.
 
     Raises:
         ValueError: If no task has that id.

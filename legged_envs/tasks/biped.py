@@ -22,21 +22,23 @@ REWARDS_OF_QUADRUPEDS = (
     "dof_vel_stand_still",
     "feet_contact_stand_still",
 )
-"""Rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that the clock of a biped's gait replaces."""
+"""Rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that the clock of a biped's gait
+replaces."""
 
 
 def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
-    """Make the task of a biped that tracks velocities, walking at the pace of a clock (LeggedGym-Ex ``g1``).
+    """Make the task of a biped that walks at the pace of a clock (LeggedGym-Ex ``g1``).
 
-    The G1 tracks vx ±0.8 m/s, vy ±0.4 m/s and ωz ±0.8 rad/s. The robot sees the clock, also on the spot when it is to
-    stand still. Action 0 lifts the feet in turn. Lengths go with the robot's height, speeds and times with the root of
-    its height (Froude's law), torques with what its motors give.
+    The G1 tracks vx ±0.8 m/s, vy ±0.4 m/s and ωz ±0.8 rad/s. The robot sees the clock, also on the
+    spot when it is to stand still. Action 0 lifts the feet in turn. Lengths go with the robot's
+    height, speeds and times with the root of its height (Froude's law), torques with what its
+    motors give.
 
     Args:
         robot: The biped.
         frames: Number of past steps that the policy sees.
-        beyond: Reach of the joint targets, as a multiple of the offset that takes all of a joint's torque. Targets
-            reach 0.5 rad at most.
+        beyond: Reach of the joint targets, as a multiple of the offset that takes all of a joint's
+            torque. Targets reach 0.5 rad at most.
     """
     size = robot.base_height / G1.base_height
     pace = math.sqrt(size)
@@ -87,8 +89,8 @@ def _set_biped_rewards(cfg: TaskCfg, size: float) -> None:
 def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
     """Return the task in episodes of 5 s, each with a new command and a push.
 
-    Robots that balance fall in their first two seconds or hardly ever. A training with short episodes sees four times
-    as many of these seconds.
+    Robots that balance fall in their first two seconds or hardly ever. A training with short
+    episodes sees four times as many of these seconds.
     """
     changes = {
         "episode_length_s": 5.0,
@@ -181,7 +183,7 @@ def tron1_sf_flat_training() -> TrainingDefaults:
 
 
 def tron1_wf_flat() -> TaskCfg:
-    """Make the task of TRON1 on wheels, which drives at vx ±1 m/s and ωz ±1 rad/s. Its legs balance it."""
+    """Make the task of TRON1 on wheels, balanced by its legs: vx ±1 m/s and ωz ±1 rad/s."""
     cfg = velocity_task(TRON1_WF)
     # It cannot step aside.
     cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_y=(0.0, 0.0), standing_fraction=0.15)
@@ -207,7 +209,8 @@ def tron1_wf_flat() -> TaskCfg:
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight
     cfg.events["push"].params["velocity"] = 0.5
-    # Leaning by 0.2 rad, one robot in thirty begins with a sideways speed at which it falls over its outer wheel.
+    # Leaning by 0.2 rad, one robot in thirty begins with a sideways speed at which it falls over
+    # its outer wheel.
     cfg.events["joints"].params["range"] = 0.1
     return in_short_episodes(cfg)
 

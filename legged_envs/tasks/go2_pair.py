@@ -19,37 +19,75 @@ from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks.velocity import go2_flat
 
 SIDES = {"left": 1.0, "right": -1.0}
-"""Agents, and on which side of the beam's middle each walks: along y."""
+"""Agent → the side of the beam's middle on which it walks, a sign along y."""
+
 ROBOTS = {"left": "robot", "right": "right"}
+"""Agent → name of its robot in the scene."""
+
 APART = 0.7
+"""Distance of the robots, m."""
+
 BACK = (0.06, 0.07)
-"""Distance of the robots, and where the beam lies on a back from the base's origin, ahead and up, m: further back the
-hind legs sag under it."""
+"""Position of the beam on a back from the base's origin, ahead and up, m.
+
+Further back the hind legs sag under it.
+"""
+
 BEAM = (0.13, 0.55, 0.015)
 """Half lengths of the beam, m: 26 cm wide, 1.1 m long, 3 cm thick."""
-DROPPED, LOW = 0.12, 0.16
-"""Height of the beam's lowest point below which it has dropped, m, and of a base below which its robot has fallen."""
+
+BEAM_DROPPED = 0.12
+"""Height of the beam's lowest point below which it has dropped, m."""
+
+BASE_LOW = 0.16
+"""Height of a base below which its robot has fallen, m."""
+
 CARRIER = replace(GO2, termination_bodies=())
-"""A Go2 whose back something may touch."""
+"""A Go2 with a back that something may touch."""
+
+VECTORS = 8
+"""Number of vectors in :func:`beam_and_partner`."""
 
 
 class Carrier:
-    """The environment as terms see it for one agent: ``robot``, ``sim``, ``actions`` and ``commands`` are its own."""
+    """The environment as the terms of one agent see it.
+
+    ``robot``, ``sim``, ``actions`` and ``commands`` are the agent's. Everything else is the pair's.
+
+    Args:
+        env: The environment of the pair.
+        agent: Name of the agent.
+        partner: Name of the other agent.
+    """
 
     actions: managers.ActionManager
+    """Actions of the agent, set once the carrier exists."""
 
     def __init__(self, env: "Go2Pair", agent: str, partner: str):
-        self._env, self.side = env, SIDES[agent]
-        self.robot, self.sim = env.robots[ROBOTS[agent]], env.sim.robots[ROBOTS[agent]]
-        self.partner, self.beam = env.robots[ROBOTS[partner]], env.sim.objects["beam"]
-        middle = (BACK[0], -self.side * APART / 2, BACK[1] + BEAM[2])
-        self.places = self.robot.root_pos_w.new_tensor((middle, (0.0, -self.side * APART, 0.0)))
-        """Where beam and partner should be in the base frame, m. Shape: (2, 3)."""
+        self._env = env
+        self.side = SIDES[agent]
+        """Side of the beam's middle on which the agent walks, a sign along y."""
+        self.robot = env.robots[ROBOTS[agent]]
+        """State of the agent's robot."""
+        self.sim = env.sim.robots[ROBOTS[agent]]
+        """The simulation, as the agent's robot sees it."""
+        self.partner = env.robots[ROBOTS[partner]]
+        """State of the other robot."""
+        self.beam = env.sim.objects["beam"]
+        """State of the beam."""
+
+        beam_place = (BACK[0], -self.side * APART / 2, BACK[1] + BEAM[2])
+        partner_place = (0.0, -self.side * APART, 0.0)
+        self.places = self.robot.root_pos_w.new_tensor((beam_place, partner_place))
+        """Target positions of beam and partner in the base frame, m. Shape: (2, 3)."""
 
     @property
     def commands(self) -> "Commands":
-        """The velocity at which the robot moves where the pair, as a rigid body about the beam's middle, follows the
-        command: vx − ωz y, vy and ωz."""
+        """Commands of the agent.
+
+        Its velocity is that of its place while the pair follows the command as a rigid body about
+        the beam's middle: vx − ωz y, vy and ωz.
+        """
         velocity = self._env.core.commands["velocity"].clone()
         velocity[:, 0] -= velocity[:, 2] * (self.side * APART / 2)
         return Commands(self._env.core.commands.terms, velocity=velocity)
@@ -59,41 +97,52 @@ class Carrier:
 
 
 class Commands(dict[str, torch.Tensor]):
-    """The commands of one agent by name, and the ``terms`` that they are made from."""
+    """Commands of one agent by name.
+
+    Args:
+        terms: The terms that make them.
+        **values: The commands.
+    """
 
     def __init__(self, terms: dict[str, Any], **values: torch.Tensor):
         super().__init__(values)
         self.terms = terms
+        """The terms that make the commands."""
 
 
 def of_agent(env: Any, agent: str, term: Callable[..., torch.Tensor]) -> torch.Tensor:
-    """``term`` for one agent."""
+    """Return ``term`` for one agent."""
     return term(env.task.user.carriers[agent])
 
 
 def on_each(
     env: Any, env_ids: torch.Tensor, random: Any, event: Callable[..., None], **params: Any
 ) -> None:
-    """Apply ``event`` to one robot after the other, each with draws of its own."""
+    """Apply ``event`` to one robot after the other, each with separate draws."""
     for carrier in env.task.user.carriers.values():
         event(carrier, env_ids, random, **params)
 
 
 def beam_and_partner(env: Carrier) -> torch.Tensor:
-    """In the base frame: the way to the beam's middle and to the partner from where they should be, m, the beam's
-    velocity, m/s, and angular velocity, rad/s, the partner's velocity, and the directions of the beam's width and
-    length and of the partner's x axis. Shape: (num_envs, 24)."""
-    robot, partner, beam = env.robot, env.partner, env.beam
-    axes = torch.eye(3, device=env.device)
+    """Return eight vectors in the base frame. Shape: (num_envs, 24).
+
+    The first two are the ways from their places to the beam's middle and to the partner, m. Then
+    come the beam's velocity, m/s, and angular velocity, rad/s, the partner's velocity, m/s, and the
+    directions of the beam's width and length and of the partner's x axis.
+    """
+    robot = env.robot
+    partner = env.partner
+    beam = env.beam
+    x_axis, y_axis, _ = torch.eye(3, device=env.device)
     vectors = (
-        *(beam.root_pos_w - robot.root_pos_w, partner.root_pos_w - robot.root_pos_w),
-        *(
-            beam.root_lin_vel_w,
-            rotation.rotate(beam.root_quat_w, beam.root_ang_vel_b),
-            partner.root_lin_vel_w,
-        ),
-        *(rotation.rotate(beam.root_quat_w, axis) for axis in axes[:2]),
-        rotation.rotate(partner.root_quat_w, axes[0]),
+        beam.root_pos_w - robot.root_pos_w,
+        partner.root_pos_w - robot.root_pos_w,
+        beam.root_lin_vel_w,
+        rotation.rotate(beam.root_quat_w, beam.root_ang_vel_b),
+        partner.root_lin_vel_w,
+        rotation.rotate(beam.root_quat_w, x_axis),
+        rotation.rotate(beam.root_quat_w, y_axis),
+        rotation.rotate(partner.root_quat_w, x_axis),
     )
     seen = rotation.rotate_inverse(robot.root_quat_w, torch.stack(vectors, 1))
     seen[:, :2] -= env.places
@@ -101,8 +150,12 @@ def beam_and_partner(env: Carrier) -> torch.Tensor:
 
 
 def formation(env: Carrier, sigma: float) -> torch.Tensor:
-    """(exp(−‖b‖² / σ) + exp(−‖p‖² / σ)) / 2, b and p how far beam and partner are from their places over the ground."""
-    error = beam_and_partner(env).unflatten(1, (8, 3))[:, :2, :2].square().sum(2)
+    """(exp(−‖b‖² / σ) + exp(−‖p‖² / σ)) / 2 of the ways b to the beam and p to the partner.
+
+    Both are measured from the targets, over the ground.
+    """
+    ways = beam_and_partner(env).unflatten(1, (VECTORS, 3))[:, :2, :2]
+    error = ways.square().sum(2)
     return torch.exp(error / -sigma).mean(1)
 
 
@@ -112,17 +165,24 @@ def beam_motion(env: Carrier) -> torch.Tensor:
 
 
 def parallel(env: Carrier) -> torch.Tensor:
-    """sin² of the angles of the partner's heading and of the beam's width with the robot's, over the ground."""
-    return beam_and_partner(env).unflatten(1, (8, 3))[:, (5, 7), 1].square().sum(1)
+    """sin² of the angles of the partner's heading and of the beam's width with the robot's.
+
+    The angles are measured over the ground.
+    """
+    vectors = beam_and_partner(env).unflatten(1, (VECTORS, 3))
+    beam_width_and_heading = vectors[:, (5, 7), 1]
+    return beam_width_and_heading.square().sum(1)
 
 
 def low(env: Carrier) -> torch.Tensor:
-    """The base is so low that the robot lies."""
-    return env.robot.base_height < LOW
+    """True if the base is so low that the robot lies."""
+    return env.robot.base_height < BASE_LOW
 
 
 @configclass
 class PairSceneCfg(InteractiveSceneCfg):
+    """Two robots next to each other, with a beam across their backs."""
+
     robot = PlacedRobot(CARRIER, (0.0, APART / 2, 0.0))
     right = PlacedRobot(CARRIER, (0.0, -APART / 2, 0.0))
     beam = ObjectCfg(
@@ -132,7 +192,10 @@ class PairSceneCfg(InteractiveSceneCfg):
 
 @configclass
 class Go2PairCfg(DirectMARLEnvCfg):
-    """The pair's task; ``agent_…`` are the terms of each agent, whose ``env`` is a :class:`Carrier`."""
+    """Configuration of the pair.
+
+    ``agent_…`` are the terms of each agent, which get a :class:`Carrier` as their environment.
+    """
 
     scene: InteractiveSceneCfg = PairSceneCfg()
     sim: SimulationCfg = SimulationCfg(dt=0.005)
@@ -151,47 +214,29 @@ class Go2PairCfg(DirectMARLEnvCfg):
 
 
 def go2_pair() -> Go2PairCfg:
-    """Go2-Flat for each robot (observations, rewards, costs, randomisation), with commands up to 0.4 m/s ahead, 0.2 m/s
-    aside and 0.3 rad/s, that also sees beam and partner and is rewarded for staying under the one, beside the other."""
+    """Make the configuration of the pair.
+
+    Observations, rewards, costs and randomisation of each robot are those of Go2-Flat. Commands are
+    up to 0.4 m/s ahead, 0.2 m/s aside and 0.3 rad/s. A robot also sees beam and partner, and is
+    rewarded for staying at its place under the beam and next to the partner.
+    """
     flat = go2_flat()
-    policy = flat.observations["policy"].terms
-    seen = {**policy, "beam_and_partner": ObservationTermCfg(beam_and_partner)}
-    terms = {
-        f"{agent}_{name}": replace(
-            term, func=of_agent, mirror=None, params={"agent": agent, "term": term.func}
-        )
-        for agent in SIDES
-        for name, term in seen.items()
-    }
-    events = {
-        name: replace(event, func=on_each, params={"event": event.func, **event.params})
-        for name, event in flat.events.items()
-    }
-    events["root"].params |= {"yaw": (0.0, 0.0), "velocity": 0.1}
-    events["joints"].params["range"] = 0.05
-    events["push"].params["velocity"] = 0.2
-    for name, weight in {"tracking_lin_vel": 5.0, "tracking_ang_vel": 2.5}.items():
-        flat.rewards[name] = managers.RewardTermCfg(
-            flat.rewards[name].func, weight, {"sigma": 0.06}
-        )
-    flat.rewards["base_height"].weight = -20.0
-    flat.rewards |= {
-        "alive": managers.RewardTermCfg(rewards.alive, 0.5),
-        "formation": managers.RewardTermCfg(formation, 1.0, {"sigma": 0.1}),
-        "parallel": managers.RewardTermCfg(parallel, -1.0),
-        "beam_motion": managers.RewardTermCfg(beam_motion, -0.5),
-    }
-    limits = {f"{agent}/{name}": cost.limit for agent in SIDES for name, cost in flat.costs.items()}
+    limits = {}
+    for agent in SIDES:
+        for name, cost in flat.costs.items():
+            limits[f"{agent}/{name}"] = cost.limit
+    velocity = VelocityCommandCfg(
+        lin_vel_x=(-0.4, 0.4),
+        lin_vel_y=(-0.2, 0.2),
+        ang_vel_z=(-0.3, 0.3),
+        standing_fraction=0.15,
+    )
     return Go2PairCfg(
         actions=flat.actions,
-        commands={
-            "velocity": VelocityCommandCfg(
-                (-0.4, 0.4), (-0.2, 0.2), (-0.3, 0.3), standing_fraction=0.15
-            )
-        },
-        terms={"observations": {"policy": ObservationGroupCfg(terms, noisy=True)}},
-        events=events,
-        agent_rewards=flat.rewards,
+        commands={"velocity": velocity},
+        terms={"observations": {"policy": _observations(flat)}},
+        events=_events(flat),
+        agent_rewards=_rewards(flat),
         agent_costs=flat.costs,
         agent_terminations={
             "fallen": managers.TerminationTermCfg(terminations.fallen, grace_s=0.1),
@@ -201,15 +246,57 @@ def go2_pair() -> Go2PairCfg:
     )
 
 
+def _observations(flat: TaskCfg) -> ObservationGroupCfg:
+    """Make the observations of both agents, one after the other."""
+    seen = {
+        **flat.observations["policy"].terms,
+        "beam_and_partner": ObservationTermCfg(beam_and_partner),
+    }
+    terms = {}
+    for agent in SIDES:
+        for name, term in seen.items():
+            params = {"agent": agent, "term": term.func}
+            terms[f"{agent}_{name}"] = replace(term, func=of_agent, mirror=None, params=params)
+    return ObservationGroupCfg(terms, noisy=True)
+
+
+def _events(flat: TaskCfg) -> dict[str, managers.EventTermCfg]:
+    """Make the events of the flat task for both robots, gentler, so that the beam stays on the backs."""
+    events = {}
+    for name, event in flat.events.items():
+        params = {"event": event.func, **event.params}
+        events[name] = replace(event, func=on_each, params=params)
+    events["root"].params["yaw"] = (0.0, 0.0)
+    events["root"].params["velocity"] = 0.1
+    events["joints"].params["range"] = 0.05
+    events["push"].params["velocity"] = 0.2
+    return events
+
+
+def _rewards(flat: TaskCfg) -> dict[str, managers.RewardTermCfg]:
+    """Make the rewards of one agent. Commands are slower than those of the flat task, so errors count more."""
+    terms = dict(flat.rewards)
+    for name, weight in (("tracking_lin_vel", 5.0), ("tracking_ang_vel", 2.5)):
+        terms[name] = managers.RewardTermCfg(terms[name].func, weight, {"sigma": 0.06})
+    terms["base_height"].weight = -20.0
+    terms["alive"] = managers.RewardTermCfg(rewards.alive, 0.5)
+    terms["formation"] = managers.RewardTermCfg(formation, 1.0, {"sigma": 0.1})
+    terms["parallel"] = managers.RewardTermCfg(parallel, -1.0)
+    terms["beam_motion"] = managers.RewardTermCfg(beam_motion, -0.5)
+    return terms
+
+
 class Go2Pair(DirectMARLEnv):
-    """An agent that falls ends its own episode only; a beam that drops ends that of both."""
+    """The pair. An agent that falls ends its own episode only; a beam that drops ends both."""
 
     cfg: Go2PairCfg
 
     def _setup_scene(self) -> None:
-        cfg, agents = self.core.cfg, tuple(SIDES)
+        cfg = self.core.cfg
+        left, right = SIDES
         self.carriers = {
-            one: Carrier(self, one, two) for one, two in zip(agents, reversed(agents), strict=True)
+            left: Carrier(self, agent=left, partner=right),
+            right: Carrier(self, agent=right, partner=left),
         }
         self.managers_of: dict[str, dict[str, Any]] = {}
         for agent, carrier in self.carriers.items():
@@ -224,47 +311,48 @@ class Go2Pair(DirectMARLEnv):
             }
 
     def _pre_physics_step(self, actions: dict[str, torch.Tensor]) -> None:
-        self.targets = {
-            agent: carrier.actions.process(actions[agent])
-            for agent, carrier in self.carriers.items()
-        }
+        self.targets = {}
+        for agent, carrier in self.carriers.items():
+            self.targets[agent] = carrier.actions.process(actions[agent])
 
     def _apply_action(self) -> None:
         for agent, carrier in self.carriers.items():
             carrier.sim.set_joint_targets(self.targets[agent])
 
     def beam_height(self) -> torch.Tensor:
-        """Height of the beam's lowest point above the ground, m. Shape: (num_envs,)."""
-        beam, half = self.sim.objects["beam"], torch.diag(torch.tensor(BEAM, device=self.device))
-        reach = rotation.rotate(beam.root_quat_w.unsqueeze(1), half)[..., 2].abs().sum(1)
-        return beam.root_pos_w[:, 2] - reach
+        """Return the height of the beam's lowest point above the ground, m. Shape: (num_envs,)."""
+        beam = self.sim.objects["beam"]
+        half_lengths = torch.diag(torch.tensor(BEAM, device=self.device))
+        half_axes = rotation.rotate(beam.root_quat_w.unsqueeze(1), half_lengths)
+        return beam.root_pos_w[:, 2] - half_axes[..., 2].abs().sum(1)
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
-    def _evaluate(self, kind: str) -> dict[str, Any]:
-        of_kind = {agent: each[kind] for agent, each in self.managers_of.items()}
-        for manager in of_kind.values():
-            manager.compute()
-        return of_kind
+    def _computed(self, kind: str) -> dict[str, Any]:
+        """Let the managers of one kind compute, and return them by agent."""
+        computed = {}
+        for agent, own in self.managers_of.items():
+            own[kind].compute()
+            computed[agent] = own[kind]
+        return computed
 
     def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        dropped = self.beam_height() < DROPPED
-        terminated = {
-            a: manager.terminated | dropped for a, manager in self._evaluate("terminations").items()
-        }
+        dropped = self.beam_height() < BEAM_DROPPED
+        terminated = {}
+        for agent, manager in self._computed("terminations").items():
+            terminated[agent] = manager.terminated | dropped
         return terminated, dict.fromkeys(SIDES, torch.zeros_like(dropped))
 
     def _get_rewards(self) -> dict[str, torch.Tensor]:
-        return {agent: manager.total for agent, manager in self._evaluate("rewards").items()}
+        return {agent: manager.total for agent, manager in self._computed("rewards").items()}
 
     def _get_costs(self) -> dict[str, torch.Tensor]:
-        costs = self._evaluate("costs").items()
-        return {
-            f"{a}/{n}": cost
-            for a, own in costs
-            for n, cost in zip(own.names, own.values.unbind(1), strict=True)
-        }
+        costs = {}
+        for agent, manager in self._computed("costs").items():
+            for name, cost in zip(manager.names, manager.values.unbind(1), strict=True):
+                costs[f"{agent}/{name}"] = cost
+        return costs
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         super()._reset_idx(env_ids)
@@ -274,4 +362,5 @@ class Go2Pair(DirectMARLEnv):
 
 
 def go2_pair_task() -> TaskCfg:
+    """Make the task ``Legged/Go2-Pair-v0``."""
     return Go2Pair.task_cfg(go2_pair())

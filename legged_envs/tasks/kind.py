@@ -15,7 +15,8 @@ class TaskKind:
     """True if one of the commands is a motion to imitate."""
 
     has_velocity_command: bool
-    """True if there is a velocity command. Mimic tasks may have one too, for episodes without a motion."""
+    """True if there is a velocity command. Mimic tasks may have one too, for episodes without a
+    motion."""
 
     has_terrain: bool
     """True if the ground is rough, and not a plane."""

@@ -105,8 +105,8 @@ def imitating(
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """Make a mimic task for a robot.
 
-    Sensors, randomisation and costs are those of the velocity task. The reference's velocity stands in for the
-    command, and the reference itself has separate observation groups.
+    Sensors, randomisation and costs are those of the velocity task. The reference's velocity stands
+    in for the command, and the reference itself has separate observation groups.
     """
     cfg = velocity_task(robot)
     # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.
@@ -168,7 +168,7 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
 def _without_reference(
     term: Callable[..., torch.Tensor], weight: float, **params: Any
 ) -> RewardTermCfg:
-    """Make a reward that counts only in episodes without a motion, which follow the velocity command."""
+    """Make a reward that counts only in episodes without a motion."""
     return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
 
 

@@ -31,7 +31,8 @@ NAVIGATION_REWARDS = (
     "dof_pos_limits",
     "torques",
 )
-"""Rewards of a velocity task that a robot on its way to a goal keeps: those of how it moves, not of where."""
+"""Rewards of a velocity task that a robot on its way to a goal keeps: those of how it moves, not of
+where."""
 
 
 def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
@@ -71,7 +72,8 @@ def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
     """
     terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
     cfg = on_terrain(quadruped_flat(robot), terrain, sees)
-    # Knees bend as far as their torque allows: with the range of the flat task they cannot lift a foot over a step.
+    # Knees bend as far as their torque allows: with the range of the flat task they cannot lift a
+    # foot over a step.
     scale = tuple(round(angle, 1) for angle in reach(robot))
     cfg.actions["joint_position"] = JointPositionCfg(scale)
     weights = {
@@ -114,7 +116,8 @@ def anymal_c_rough() -> TaskCfg:
 def biped_rough(robot: RobotCfg) -> TaskCfg:
     """Make the task of a biped that walks over gentler ground, which it sees.
 
-    Steps and spikes go with the robot's height. At the highest level those of the G1 are 12 cm and 6 cm high.
+    Steps and spikes go with the robot's height. At the highest level those of the G1 are 12 cm and
+    6 cm high.
     """
     size = robot.base_height / G1.base_height
     step_height = (round(0.02 * size, 3), round(0.12 * size, 3))
@@ -150,7 +153,8 @@ def tron1_pf_rough() -> TaskCfg:
 def go2_nav() -> TaskCfg:
     """Make the task of a Go2 that reaches a pose on rough ground in 8 s, on the way that it likes.
 
-    Source: Rudin et al. 2022, "Advanced skills by learning locomotion and local navigation end-to-end"; LeggedGym-Ex
+    Source: Rudin et al. 2022, "Advanced skills by learning locomotion and local navigation
+        end-to-end"; LeggedGym-Ex
     ``go2_nav``.
     """
     cfg = go2_rough()
@@ -176,12 +180,12 @@ def go2_nav() -> TaskCfg:
 
 
 def go2_nav_training() -> TrainingDefaults:
-    """Return the training of a Go2 on its way to a goal: that of rough ground. No policy ships yet."""
+    """Return the training of a Go2 on its way to a goal: that of rough ground."""
     return quadruped_rough_training()
 
 
 def _goal_observation() -> ObservationTermCfg:
-    """Make the observation of the way to the goal, m, the angle to its heading, rad, and the time left, s."""
+    """Make the observation of way, m, and angle, rad, to the goal and of the time left, s."""
     scale = (0.2, 0.2, 0.2, 1 / math.pi, 0.25)
     return ObservationTermCfg(
         observations.command, params={"name": "goal"}, scale=scale, mirror="goal"

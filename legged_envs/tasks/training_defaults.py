@@ -1,4 +1,4 @@
-"""Training defaults of a task: what ``legged-envs train`` takes for the options that are not given."""
+"""Training defaults of tasks: the values of options that are not given."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,9 @@ from legged_envs.tasks.kind import TaskKind
 class TrainingDefaults(Configuration):
     """Options with which a task is trained by default.
 
-    Number of updates, coarse physics and first trot are for every algorithm. Network, noise, entropy and discounts are
-    those of rsl_rl's PPO; motion-mimic PPO and distillation have them in their own options.
+    Number of updates, coarse physics and first trot are for every algorithm. Network, noise,
+    entropy and discounts are those of rsl_rl's PPO; motion-mimic PPO and distillation have them in
+    their own options.
     """
 
     iterations: int = 270
@@ -21,7 +22,8 @@ class TrainingDefaults(Configuration):
     """Share of the training in which physics takes half as many steps, each twice as long."""
 
     first_trot: float = 1.0
-    """Factor of the weight of the reward ``trot`` at the start of a training. 1 keeps the weight."""
+    """Factor of the weight of the reward ``trot`` at the start of a training. 1 keeps the
+    weight."""
 
     hidden: tuple[int, ...] = (128, 128)
     """Sizes of the hidden layers of actor and critic."""
@@ -46,13 +48,15 @@ def quadruped_flat_training(iterations: int = 270) -> TrainingDefaults:
     """Return the defaults of a quadruped that follows velocities on flat ground.
 
     Args:
-        iterations: Number of updates. 270 updates of 768 robots are 5 M steps: four minutes on two cores.
+        iterations: Number of updates. 270 updates of 768 robots are 5 M steps: four minutes on two
+            cores.
     """
     return TrainingDefaults(
         iterations=iterations,
         # The last fifth is trained, as every policy is evaluated, in the task's own physics.
         coarse=0.8,
-        # Before a trot was rewarded this much at first, noise carried the robot, which stood still without noise.
+        # Before a trot was rewarded this much at first, noise carried the robot, which stood still
+        # without noise.
         first_trot=2.5,
         # A step pays off within two thirds of a second, which this discount tells sooner than 0.99.
         gamma=0.97,
@@ -68,8 +72,8 @@ def biped_flat_training(iterations: int = 1500) -> TrainingDefaults:
         first_trot=2.5,
         # Swings of arms and heads turn the trunk.
         upper_body_noise=0.4,
-        # Walking and turning are learnt soonest with 0.98. A step that begins badly makes a biped fall a second or two
-        # later, which only the larger discount at the end counts.
+        # Walking and turning are learnt soonest with 0.98. A step that begins badly makes a biped
+        # fall a second or two later, which only the larger discount at the end counts.
         gamma=0.98,
         final_gamma=0.99,
     )
@@ -79,7 +83,8 @@ def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
     """Return the defaults of a quadruped on rough ground.
 
     Args:
-        iterations: Number of updates. 1300 updates of 768 robots are 24 M steps: an hour on two cores.
+        iterations: Number of updates. 1300 updates of 768 robots are 24 M steps: an hour on two
+            cores.
     """
     return TrainingDefaults(
         iterations=iterations,

@@ -133,7 +133,10 @@ def _events() -> dict[str, EventTermCfg]:
 
 
 def sideways_joints(robot: RobotCfg) -> tuple[int, ...]:
-    """Return the indices of the joints that do not swing a leg forwards: those that the mirror turns round."""
+    """Return the indices of the joints that turn the other way in the mirror.
+
+    They do not swing a leg forwards.
+    """
     indices = []
     for i, (_, sign) in enumerate(robot.mirror):
         if sign < 0.0:
@@ -142,7 +145,10 @@ def sideways_joints(robot: RobotCfg) -> tuple[int, ...]:
 
 
 def reach(robot: RobotCfg) -> list[float]:
-    """Return the offset of each joint's target that takes all its torque, rad; 0 for a joint without stiffness."""
+    """Return the offset of each joint's target that takes all its torque, rad.
+
+    It is 0 for a joint without stiffness.
+    """
     angles = []
     for torque, kp in zip(robot.torque_limits, robot.kp, strict=True):
         angles.append(torque / kp if kp else 0.0)
@@ -152,8 +158,8 @@ def reach(robot: RobotCfg) -> list[float]:
 def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     """Make the task of a quadruped that tracks vx ±1 m/s, vy ±0.5 m/s and ωz ±1 rad/s at a trot.
 
-    Lengths, times and torques go with the robot's size. Actions reach until a joint gives all its torque, at least
-    0.5 rad.
+    Lengths, times and torques go with the robot's size. Actions reach until a joint gives all its
+    torque, at least 0.5 rad.
 
     Raises:
         ValueError: If the ``RobotCfg`` has no two ``diagonals``.
@@ -192,7 +198,7 @@ def go2_flat() -> TaskCfg:
 
 
 def go2_flat_training() -> TrainingDefaults:
-    """Return the training of the Go2: four minutes on two cores, in which it learns to walk in one to two."""
+    """Return the training of the Go2: four minutes on two cores."""
     return quadruped_flat_training(iterations=270)
 
 

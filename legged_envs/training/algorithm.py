@@ -1,119 +1,164 @@
-"""What a trainer needs of an algorithm, and how each is made for an environment."""
+"""The algorithms that a trainer runs, and how each is made for an environment."""
 
 import contextlib
 import warnings
+from typing import Any
 
 import torch
 
-from legged_envs.checks import check_known
 from legged_envs.envs import CoreVectorEnv, unwrap
-from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.metrics.mimic import motion_of
 from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots.reading.kinematics import is_leg_joint
-from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import CRITIC_GROUPS
 from legged_envs.training.mimic.algorithm import MimicDistillation
-from legged_envs.training.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.training.mimic.ppo import MimicPPO
-from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
-from legged_envs.training.options import ARMS, AlgorithmCfg, PPOCfg, teacher_path
+from legged_envs.training.mimic.style_prior import ExpertTransitions
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
+from legged_envs.training.options import AlgorithmCfg, PPOCfg
 from legged_envs.training.ppo import HalfMirror, Model, Rollouts
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
-"""Learns from rollouts: ``act`` and ``process_env_step`` around each step, then ``compute_returns`` and ``update``."""
+"""An algorithm that learns from rollouts.
+
+``act`` and ``process_env_step`` are called around each step, then ``compute_returns`` and
+``update``.
+"""
 
 
-def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
-    """Add to a task the observation groups that only the algorithm needs."""
-    if isinstance(cfg, MimicPPOCfg) and cfg.amp.amp_reward_weight:
-        task.observations.setdefault(cfg.amp.group, amp_observations())
+def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv, upper_body_noise: float = 1.0) -> Algorithm:
+    """Make an untrained algorithm for an environment.
 
+    Args:
+        cfg: Options of the algorithm, complete.
+        env: The training environment.
+        upper_body_noise: Factor of PPO's ``init_std`` for joints that are not in a leg.
 
-def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The algorithm of ``cfg``, untrained; FileNotFoundError or ValueError if its teacher is missing or unfit."""
+    Raises:
+        FileNotFoundError: If its teacher is missing.
+        ValueError: If its teacher does not suit the environment.
+    """
     if isinstance(cfg, PPOCfg):
-        return _make_ppo(cfg, env)
+        return _make_ppo(cfg, env, upper_body_noise)
+    if isinstance(cfg, MimicDistillationCfg):
+        return _make_distillation(cfg, env)
+    return _make_mimic_ppo(cfg, env)
+
+
+def _make_distillation(cfg: MimicDistillationCfg, env: RslRlVecEnv) -> MimicDistillation:
+    core = unwrap(env.env)
+    return MimicDistillation(
+        env.get_observations(),
+        env.num_actions,
+        len(motion_of(core).cfg.window),
+        cfg,
+        teacher=_load_teacher(cfg, core),
+    )
+
+
+def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> MimicPPO:
     core = unwrap(env.env)
     motion = motion_of(core)
-    common = env.get_observations(), env.num_actions, len(motion.cfg.window)
-    if isinstance(cfg, MimicDistillationCfg):
-        return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg, core))
+    observations = env.get_observations()
     teacher = _load_teacher(cfg, core) if cfg.dagger.coefficient else None
     expert = None
     if cfg.amp.amp_reward_weight:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
-    names, limits = core.cost_names, core.cost_limits
-    check_known("--lagrange.costs: there is no cost", cfg.lagrange.costs, names, "costs")
     return MimicPPO(
-        *common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert
+        observations,
+        env.num_actions,
+        len(motion.cfg.window),
+        cfg,
+        cost_names=core.cost_names,
+        cost_limits=core.cost_limits,
+        teacher=teacher,
+        expert=expert,
     )
-
-
-def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
-    assert ppo.hidden is not None and ppo.init_std is not None, (
-        "complete() was to give what the task has by default"
-    )
-    groups = unwrap(env.env).group_sizes
-    network = {
-        "hidden_dims": list(ppo.hidden),
-        "activation": ppo.activation,
-        "obs_normalization": True,
-    }
-    model = {"class_name": Model, **network}
-    gaussian = {
-        "class_name": "rsl_rl.modules.distribution:GaussianDistribution",
-        "init_std": _noise(ppo.init_std, env),
-    }
-    passes = {"num_learning_epochs": ppo.epochs, "num_mini_batches": ppo.mini_batches}
-    optimizer = {
-        "learning_rate": ppo.learning_rate,
-        "schedule": "fixed",
-        "max_grad_norm": ppo.max_grad_norm,
-    }
-    returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
-    loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
-    cfg = {
-        "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
-        "actor": {**model, "distribution_cfg": gaussian},
-        "critic": dict(model),
-        "obs_groups": {
-            "actor": ["policy"],
-            "critic": ["critic" if "critic" in groups else "policy"],
-        },
-        "num_steps_per_env": ppo.steps_per_env,
-        "multi_gpu": None,
-    }
-    with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
-        algorithm = BootstrapPPO.construct_algorithm(
-            env.get_observations(), env, cfg, str(env.device)
-        )
-    steps, observations, actions = ppo.steps_per_env, env.get_observations(), [env.num_actions]
-    algorithm.storage = storage = Rollouts(
-        "rl", env.num_envs, steps, observations, actions, str(env.device)
-    )
-    storage.models = algorithm.actor, algorithm.critic
-    if ppo.mirror:
-        try:
-            storage.mirror = HalfMirror(unwrap(env.env))
-        except ValueError as error:
-            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
-    return algorithm
-
-
-def _noise(init_std: float, env: RslRlVecEnv) -> torch.Tensor:
-    """Standard deviation of the first actions. Shape: (num_actions,)."""
-    std, core = torch.full((env.num_actions,), init_std), unwrap(env.env)
-    if kind_of(core.cfg).balances:
-        legs = is_leg_joint(core.cfg.robot)
-        driven = [legs[joint] for term in core.actions.terms.values() for joint in term.joints]
-        std[~torch.tensor(driven)] *= ARMS
-    return std
 
 
 def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: CoreVectorEnv) -> Policy:
     teacher = load_policy(teacher_path(cfg), str(core.device))
     teacher.check(core, CRITIC_GROUPS)
     return teacher
+
+
+def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> BootstrapPPO:
+    assert ppo.init_std is not None, "prepare() completes the options with the task's defaults"
+    core = unwrap(env.env)
+    std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
+    cfg = _rsl_rl_cfg(ppo, core, std)
+    with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
+        algorithm = BootstrapPPO.construct_algorithm(
+            env.get_observations(), env, cfg, str(env.device)
+        )
+    storage = Rollouts(
+        "rl",
+        env.num_envs,
+        ppo.steps_per_env,
+        env.get_observations(),
+        [env.num_actions],
+        str(env.device),
+    )
+    storage.models = (algorithm.actor, algorithm.critic)
+    if ppo.mirror:
+        try:
+            storage.mirror = HalfMirror(core)
+        except ValueError as error:
+            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
+    algorithm.storage = storage
+    return algorithm
+
+
+def _rsl_rl_cfg(ppo: PPOCfg, core: CoreVectorEnv, init_std: torch.Tensor) -> dict[str, Any]:
+    """Return the configuration from which rsl_rl makes PPO and its networks."""
+    assert ppo.hidden is not None, "prepare() completes the options with the task's defaults"
+    model = {
+        "class_name": Model,
+        "hidden_dims": list(ppo.hidden),
+        "activation": ppo.activation,
+        "obs_normalization": True,
+    }
+    gaussian = {
+        "class_name": "rsl_rl.modules.distribution:GaussianDistribution",
+        "init_std": init_std,
+    }
+    critic_group = "critic" if "critic" in core.group_sizes else "policy"
+    return {
+        "algorithm": {
+            "class_name": BootstrapPPO,
+            "num_learning_epochs": ppo.epochs,
+            "num_mini_batches": ppo.mini_batches,
+            "learning_rate": ppo.learning_rate,
+            # The trainer moves the learning rate.
+            "schedule": "fixed",
+            "max_grad_norm": ppo.max_grad_norm,
+            "gamma": ppo.gamma,
+            "lam": ppo.gae_lambda,
+            "clip_param": ppo.clip,
+            "entropy_coef": ppo.entropy,
+            "value_loss_coef": ppo.value_loss,
+        },
+        "actor": {**model, "distribution_cfg": gaussian},
+        "critic": dict(model),
+        "obs_groups": {"actor": ["policy"], "critic": [critic_group]},
+        "num_steps_per_env": ppo.steps_per_env,
+        "multi_gpu": None,
+    }
+
+
+def _initial_std(
+    core: CoreVectorEnv, num_actions: int, init_std: float, upper_body_noise: float
+) -> torch.Tensor:
+    """Return the standard deviation of the first actions. Shape: (num_actions,)."""
+    std = torch.full((num_actions,), init_std)
+    if upper_body_noise == 1.0:
+        return std
+    is_leg = is_leg_joint(core.cfg.robot)
+    moves_leg = []
+    for term in core.actions.terms.values():
+        for joint in term.joints:
+            moves_leg.append(is_leg[joint])
+    std[~torch.tensor(moves_leg)] *= upper_body_noise
+    return std

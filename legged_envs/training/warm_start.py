@@ -1,6 +1,9 @@
-"""Networks of a run for a training of another task of the same robot, which shows more or keeps larger networks."""
+"""Warm start: networks of one run begin the training of another task of the same robot.
 
-from collections.abc import Sequence
+The task may show more, and the networks may be larger.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,126 +15,229 @@ from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
 from legged_envs.policy.metadata import contract, observation_entries
 from legged_envs.tasks import make_task_cfg
-from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
-"""Samples that statistics of observations count at most, for those of new ones to become right soon."""
+"""Largest number of samples that running statistics count as seen, so that those of new
+observations become right soon."""
+
 State = dict[str, torch.Tensor]
+"""State of a network: name of a parameter or buffer → its values."""
+
+Part = tuple[str, int, int, str]
+"""What identifies an observation: name of the term, steps ago, size and scale."""
+
+Columns = dict[Part, range]
+"""Observation → its columns in the input of a network."""
 
 
-def begin_with(
-    place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv, noise: float
+def load_warm_start(
+    checkpoint: Mapping[str, Any],
+    *,
+    place: Path,
+    algorithm: BootstrapPPO,
+    task_id: str,
+    env: RslRlVecEnv,
+    noise: float,
 ) -> None:
-    """Give actor and critic of ``algorithm`` what those of the run at ``place`` have learnt. What they both see keeps
-    its weights; new observations, normalised as ``env`` shows them now, and units of wider layers count for nothing at
-    first. So actions and values are those of the run, or, where something is no longer shown, those at its mean; the
-    standard deviation of actions is multiplied by ``noise``. An action of another scale keeps its joint targets, as far
-    as they are in range. ValueError if the run is of another robot, other actions, larger networks or another
-    algorithm, or shares no observation; FileNotFoundError if there is none."""
-    state = read_checkpoint(place)
-    there_id = state["task_id"]
-    if "actor_state_dict" not in state["algorithm"]:
-        wrong = f"{str(place)!r} is a checkpoint of {there_id!r}, not of {task_id!r}"
-        raise ValueError(f"{wrong}, and of another algorithm, whose networks cannot begin")
-    cfg = (
-        override(make_task_cfg(there_id), state["cfg"].changes)
-        if "cfg" in state
-        else make_task_cfg(there_id)
-    )
-    envs = gym.make_vec(there_id, num_envs=1, cfg=cfg, array="torch", observations="dict")
+    """Initialise the networks of an algorithm from another run.
+
+    Inputs that both runs share keep their weights. New inputs, which are normalised as the
+    environment shows them now, and new units of wider layers have no influence at first. So actions
+    and values are those of the run, or, where something is no longer shown, those at its mean.
+    Actions of another scale keep their joint targets, as far as these are in range.
+
+    Args:
+        checkpoint: Checkpoint of the run.
+        place: Place of the checkpoint, for errors.
+        algorithm: The algorithm, which is changed.
+        task_id: Id of the task that is trained.
+        env: Environment of the task that is trained.
+        noise: Factor of the run's standard deviation of actions.
+
+    Raises:
+        ValueError: If the run is of another robot, other actions, larger networks or another
+            algorithm, or shares no observation.
+    """
+    source_id = checkpoint["task_id"]
+    if "actor_state_dict" not in checkpoint["algorithm"]:
+        raise ValueError(
+            f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and of another "
+            "algorithm, which has other networks"
+        )
+    source_envs = _make_source_envs(checkpoint)
     try:
-        there = unwrap(envs)
-        here, shown = unwrap(env.env), env.get_observations()
-        ours, theirs = contract(task_id, here), contract(there_id, there)
-        if odd := next(
-            (key for key in ("robot", "action") if ours.get(key) != theirs.get(key)), None
-        ):
-            wrong = f"{str(place)!r} is a run of {there_id!r}, whose {odd} is {theirs.get(odd)}"
-            raise ValueError(
-                f"{wrong}; {task_id!r} has {ours.get(odd)}, so its networks cannot begin"
-            )
-        ratio = there.actions.scale / here.actions.scale
-        shows = {
-            name: term.func
-            for group in there.cfg.observations.values()
-            for name, term in group.terms.items()
-        }
-        for name, model in (("actor", algorithm.actor), ("critic", algorithm.critic)):
-            known = [
-                group if group in there.group_sizes else "policy" for group in model.obs_groups
-            ]
-            places = _places(here, model.obs_groups), _places(there, known)
-            columns = [(places[0][key], at) for key, at in places[1].items() if key in places[0]]
-            if not columns:
-                raise ValueError(
-                    f"{there_id!r}, of which {str(place)!r} is a run, shows nothing that {task_id!r} does"
-                )
-            model.obs_normalizer.train().update(
-                torch.cat([shown[group] for group in model.obs_groups], dim=1)
-            )
-            actions = [at for key, at in places[1].items() if shows.get(key[0]) is last_action]
-            old = _rescaled(
-                state["algorithm"][f"{name}_state_dict"], ratio, actions, model.obs_normalizer.eps
-            )
-            model.load_state_dict(_grown(model.state_dict(), old, columns))
+        source = unwrap(source_envs)
+        _check_same_robot(place, source_id, source, task_id, unwrap(env.env))
+        _load_network(checkpoint, "actor", algorithm.actor, source, env, place, task_id)
+        _load_network(checkpoint, "critic", algorithm.critic, source, env, place, task_id)
     finally:
-        envs.close()
+        source_envs.close()
     with torch.no_grad():
         algorithm.get_policy().distribution.std_param.mul_(noise)
 
 
-def _places(env: CoreVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
-    """What each observation is → its columns."""
-    places, start = dict[Any, range](), 0
-    for term in (term for group in groups for term in observation_entries(env, group)):
-        key = (term["name"], term.get("steps_ago", 0), term["size"], str(term["scale"]))
-        places[key] = range(start, start := start + term["size"])
+def _make_source_envs(checkpoint: Mapping[str, Any]) -> Any:
+    """Make one environment of the task that the run was trained on."""
+    source_id = checkpoint["task_id"]
+    cfg = make_task_cfg(source_id)
+    if "cfg" in checkpoint:  # checkpoints of the first versions have no options
+        cfg = override(cfg, checkpoint["cfg"].changes)
+    return gym.make_vec(source_id, num_envs=1, cfg=cfg, array="torch", observations="dict")
+
+
+def _check_same_robot(
+    place: Path, source_id: str, source: CoreVectorEnv, task_id: str, target: CoreVectorEnv
+) -> None:
+    theirs = contract(source_id, source)
+    ours = contract(task_id, target)
+    for key in ("robot", "action"):
+        if ours.get(key) != theirs.get(key):
+            raise ValueError(
+                f"{str(place)!r} is a run of {source_id!r}: its {key} is {theirs.get(key)}; "
+                f"{task_id!r} has {ours.get(key)}, so it cannot begin with its networks"
+            )
+
+
+def _load_network(
+    checkpoint: Mapping[str, Any],
+    name: str,
+    model: Any,
+    source: CoreVectorEnv,
+    env: RslRlVecEnv,
+    place: Path,
+    task_id: str,
+) -> None:
+    """Load the weights of ``name``, "actor" or "critic", into ``model``."""
+    target = unwrap(env.env)
+    columns_here = _observation_columns(target, model.obs_groups)
+    columns_there = _observation_columns(source, _groups_of(source, model.obs_groups))
+    shared = []
+    for part, columns in columns_there.items():
+        if part in columns_here:
+            shared.append((columns_here[part], columns))
+    if not shared:
+        raise ValueError(
+            f"{checkpoint['task_id']!r}, of which {str(place)!r} is a run, shows nothing that "
+            f"{task_id!r} does"
+        )
+    # New inputs are normalised by what the environment shows now. The statistics of shared ones are
+    # replaced below.
+    shown = env.get_observations()
+    observations = torch.cat([shown[group] for group in model.obs_groups], dim=1)
+    model.obs_normalizer.train().update(observations)
+    ratio = source.actions.scale / target.actions.scale
+    state = _with_action_scale(
+        checkpoint["algorithm"][f"{name}_state_dict"],
+        ratio,
+        _action_columns(source, columns_there),
+        model.obs_normalizer.eps,
+    )
+    model.load_state_dict(_merged(model.state_dict(), state, shared))
+
+
+def _groups_of(env: CoreVectorEnv, groups: Sequence[str]) -> list[str]:
+    """Return the groups that a network sees: ``policy`` in place of one that is missing."""
+    return [group if group in env.group_sizes else "policy" for group in groups]
+
+
+def _observation_columns(env: CoreVectorEnv, groups: Sequence[str]) -> Columns:
+    places: Columns = {}
+    start = 0
+    for group in groups:
+        for term in observation_entries(env, group):
+            size = term["size"]
+            part = (term["name"], term.get("steps_ago", 0), size, str(term["scale"]))
+            places[part] = range(start, start + size)
+            start += size
     return places
 
 
-def _rescaled(state: State, ratio: torch.Tensor, actions: Sequence[range], eps: float) -> State:
-    """``state`` with actions ``ratio`` times what they were, as it sees them in columns ``actions`` and gives them."""
+def _action_columns(env: CoreVectorEnv, columns: Columns) -> list[range]:
+    """Return the columns of ``columns`` that show last actions."""
+    functions: dict[str, Any] = {}
+    for group in env.cfg.observations.values():
+        for name, term in group.terms.items():
+            functions[name] = term.func
+    return [at for part, at in columns.items() if functions.get(part[0]) is last_action]
+
+
+def _with_action_scale(
+    state: State, ratio: torch.Tensor, action_columns: Sequence[range], eps: float
+) -> State:
+    """Return the state of a network for actions ``ratio`` times as large.
+
+    Args:
+        state: State of the network.
+        ratio: Factor of each action. Shape: (num_actions,).
+        action_columns: Columns in which the network sees last actions.
+        eps: Addition to the standard deviation by which the network divides its inputs.
+    """
     state = {name: value.clone() for name, value in state.items()}
     weights = [value for name, value in state.items() if name.endswith("weight")]
-    for columns in map(list, actions):
-        old = state["obs_normalizer._std"][:, columns]
-        weights[0][:, columns] *= (ratio * old + eps) / (ratio * (old + eps))
-        for name, factor in {"_mean": ratio, "_std": ratio, "_var": ratio.square()}.items():
-            state[f"obs_normalizer.{name}"][:, columns] *= factor
-    if "distribution.std_param" in state:  # the actor, whose output is an action
+    for columns in action_columns:
+        at = list(columns)
+        std = state["obs_normalizer._std"][:, at]
+        # The normalised input changes a little, as eps does not scale with it.
+        weights[0][:, at] *= (ratio * std + eps) / (ratio * (std + eps))
+        state["obs_normalizer._mean"][:, at] *= ratio
+        state["obs_normalizer._std"][:, at] *= ratio
+        state["obs_normalizer._var"][:, at] *= ratio.square()
+    if "distribution.std_param" in state:  # the actor: its output is an action
+        biases = [value for name, value in state.items() if name.endswith("bias")]
         weights[-1].mul_(ratio[:, None])
-        next(value for name, value in reversed(state.items()) if name.endswith("bias")).mul_(ratio)
+        biases[-1].mul_(ratio)
         state["distribution.std_param"].mul_(ratio)
     return state
 
 
-def _grown(new: State, old: State, columns: Sequence[tuple[range, range]]) -> State:
-    """``new`` with the values of ``old``, of whose ``columns`` of inputs (new, old) are the same."""
-    to, of = (
-        torch.tensor([column for pair in columns for column in pair[side]]) for side in (0, 1)
-    )
-    sizes = [
-        [len(value) for name, value in each.items() if name.endswith("bias")] for each in (old, new)
-    ]
-    if len(sizes[0]) != len(sizes[1]) or any(a > b for a, b in zip(*sizes, strict=True)):
-        raise ValueError(
-            f"layers must be as many and as wide as those of the run, {sizes[0]}, got {sizes[1]}"
-        )
-    grown = {name: value.clone() for name, value in new.items()}
+def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> State:
+    """Return the state of a network with the values of a smaller one.
+
+    Args:
+        new: State of the network.
+        old: State of the smaller one.
+        shared: Columns of inputs of the network, and those of the smaller one with the same
+            meaning.
+    """
+    _check_layers(new, old)
+    to: list[int] = []
+    of: list[int] = []
+    for columns_here, columns_there in shared:
+        to.extend(columns_here)
+        of.extend(columns_there)
+    merged = {name: value.clone() for name, value in new.items()}
     first = min(name for name in new if name.endswith("weight"))
     for name, value in old.items():
         if not value.dim():
-            same = len(of) == new[first].shape[1]
-            grown[name] = value if same else value.clamp(max=MEMORY)
+            # The count of samples: where there are new inputs, their statistics are of few.
+            has_new_inputs = len(of) != new[first].shape[1]
+            merged[name] = value.clamp(max=MEMORY) if has_new_inputs else value
         elif name.startswith("obs_normalizer"):
-            grown[name][:, to] = value[:, of]
+            merged[name][:, to] = value[:, of]
         elif value.dim() == 1:
-            grown[name][: len(value)] = value
+            merged[name][: len(value)] = value
         else:
-            rows = grown[name][: len(value)].zero_()
+            # Units of the old network see nothing of new inputs and new units.
+            rows = merged[name][: len(value)].zero_()
             if name == first:
                 rows[:, to] = value[:, of]
             else:
                 rows[:, : value.shape[1]] = value
-    return grown
+    return merged
+
+
+def _check_layers(new: State, old: State) -> None:
+    sizes = _layer_sizes(new)
+    old_sizes = _layer_sizes(old)
+    fits = len(sizes) == len(old_sizes) and all(
+        size >= old_size for size, old_size in zip(sizes, old_sizes, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"layers must be as many and as wide as those of the run, {old_sizes}, got {sizes}"
+        )
+
+
+def _layer_sizes(state: State) -> list[int]:
+    return [len(value) for name, value in state.items() if name.endswith("bias")]

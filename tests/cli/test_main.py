@@ -46,7 +46,7 @@ from legged_envs.policy.policy import (
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import ACTOR_GROUPS, imitating
 from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
-from legged_envs.training.options import FIRST_TROT, PPOCfg, TrainCfg, complete, first_trot
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.viewing.film import film_policy
 from legged_envs.viewing.scenes import make_scenes
 
@@ -384,69 +384,6 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
 
 
 # --- the evaluation's commands ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("task_id", "usual"),
-    [
-        (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97)),
-        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99)),
-        ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
-        ("Legged/K1-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
-        ("Legged/G1-Rough-v0", ((256, 128), 0.4, 0.0005, 0.99, 0.99)),
-    ],
-)
-def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
-    usual = dict(zip(("hidden", "init_std", "entropy", "gamma", "final_gamma"), usual, strict=True))
-    task, own = (
-        make_task_cfg(task_id),
-        {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9},
-    )
-    assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
-    assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(
-        learning_rate=1e-4, **usual
-    )
-    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(
-        **own, final_gamma=0.9
-    )
-    own["final_gamma"] = 0.95
-    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
-
-
-@pytest.mark.parametrize(
-    ("task_id", "minutes"),
-    [
-        (GO2, 4.0),
-        ("Legged/K1-Flat-v0", 40.0),
-        ("Legged/Go2-Rough-v0", 60.0),
-        ("Legged/Go2-Mimic-v0", 10.0),
-    ],
-)
-def test_a_training_takes_by_default_the_time_that_its_task_calls_for(task_id, minutes):
-    task = make_task_cfg(task_id)
-    assert complete(TrainCfg(task_id), task)[0].minutes == minutes
-    assert complete(TrainCfg(task_id, minutes=0.5), task)[0].minutes == 0.5
-
-
-def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
-    def times(task_id, asked=None, weight=None, warm_start=None):
-        task = make_task_cfg(task_id)
-        if weight is not None:
-            task.rewards["trot"].weight = weight
-        return first_trot(TrainCfg(task_id, first_trot=asked, warm_start=warm_start), task)
-
-    assert times(GO2) == times("Legged/AnymalC-Flat-v0") == FIRST_TROT and times(GO2, 1.5) == 1.5
-    assert (
-        times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
-    )
-    assert (
-        times(GO2, warm_start=Path("run")) == 1.0 and times(GO2, 1.5, warm_start=Path("run")) == 1.5
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none",
-    ):
-        times("Legged/G1-Flat-v0", 2.0)
 
 
 def test_a_robot_is_evaluated_on_commands_that_it_was_trained_on():

@@ -19,14 +19,15 @@ import pytest
 import torch
 from rich.console import Console
 
-import legged_envs.runs.run_folder
+import legged_envs.runs.trackers
 from legged_envs import cli
 from legged_envs.evaluation.plots import draw_curves
 from legged_envs.evaluation.report import comparison, page
 from legged_envs.evaluation.run_results import Run, read_runs
-from legged_envs.runs.run_folder import TRACKERS
+from legged_envs.runs.trackers import TRACKERS
 from legged_envs.training.checkpoint import read_checkpoint
-from legged_envs.training.options import PPOCfg, TrainCfg, default_config
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import default_config, prepare
 from legged_envs.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -45,11 +46,13 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_evaluations: None) -> Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANDB_MODE", "offline")
         patch.setenv("WANDB_SILENT", "true")
-        first = Trainer(TrainCfg(GO2, num_envs=4, run_dir=folder, algo=ppo, **options), Console())
-        patch.setattr(first, "_check_goal", first._on_interrupt)
+        first = Trainer(
+            prepare(TrainCfg(GO2, num_envs=4, run_dir=folder, algo=ppo, **options)), Console()
+        )
+        patch.setattr(first, "check_goal", lambda row: first.stop.request())
         with pytest.raises(KeyboardInterrupt):
             first.run()
-        Trainer(TrainCfg(GO2, resume=folder), Console()).run()
+        Trainer(prepare(TrainCfg(GO2, resume=folder)), Console()).run()
         wandb.teardown()  # its service still writes
     (folder / "video.mp4").write_bytes(FILM)
     return folder
@@ -195,13 +198,19 @@ def test_a_run_that_was_killed_has_one_value_for_each_update(name, tmp_path, mon
 
 
 def test_a_tracker_is_imported_when_it_is_asked_for():
-    tree = ast.parse(Path(str(legged_envs.runs.run_folder.__file__)).read_text())
-    at_once = [
-        ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    anywhere = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import)]
-    for name in ("import wandb", "import mlflow", "import torch"):
-        assert name in anywhere and name not in at_once
+    tree = ast.parse(Path(str(legged_envs.runs.trackers.__file__)).read_text())
+
+    def imported(nodes) -> set[str]:
+        names = set()
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add(str(node.module).split(".")[0])
+        return names
+
+    libraries = {"wandb", "mlflow", "torch"}
+    assert libraries <= imported(ast.walk(tree)) and not libraries & imported(tree.body)
 
 
 # --- pages and tables -------------------------------------------------------------------------------------------------

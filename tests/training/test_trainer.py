@@ -36,11 +36,12 @@ from legged_envs.policy.header import read_evaluation
 from legged_envs.policy.policy import load_policy, load_shipped_policy
 from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.runs.progress import showing
-from legged_envs.runs.run_folder import alone
+from legged_envs.runs.run_folder import lock_run_folder
 from legged_envs.tasks.mimic import imitating
 from legged_envs.training.checkpoint import read_checkpoint
-from legged_envs.training.options import PPOCfg, TrainCfg, complete
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.ppo import HalfMirror
+from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer, train
 from legged_envs.viewing import film
 from legged_envs.viewing.film import film_policy
@@ -124,7 +125,7 @@ def test_a_curve_tells_what_the_episodes_of_an_update_report(tmp_path, monkeypat
 
 def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run):
     policy = load_policy(run / "policy.safetensors")
-    trainer = Trainer(tiny(run, iterations=2, resume=run), Console(quiet=True))
+    trainer = Trainer(prepare(tiny(run, iterations=2, resume=run)), Console(quiet=True))
     observation = torch.randn(5, 45)
     expected = trainer.algorithm.get_policy()({"policy": observation}).detach()
     torch.testing.assert_close(policy(observation), expected)
@@ -160,17 +161,19 @@ def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
 
     def iterate(trainer, times):
         for _ in range(times):
-            trainer._schedule(trainer._progress())
-            trainer._iterate()
+            trainer.set_schedule()
+            trainer.iterate()
         return trainer
 
     begun, going_on = (
         tiny(tmp_path, iterations=4, coarse=coarse),
         tiny(None, iterations=4, resume=tmp_path),
     )
-    whole = iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), 4)
-    iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), saved)._save()
-    resumed = iterate(Trainer(replace(going_on, task_id=task), Console(quiet=True)), 4 - saved)
+    whole = iterate(Trainer(prepare(replace(begun, task_id=task)), Console(quiet=True)), 4)
+    iterate(Trainer(prepare(replace(begun, task_id=task)), Console(quiet=True)), saved).save()
+    resumed = iterate(
+        Trainer(prepare(replace(going_on, task_id=task)), Console(quiet=True)), 4 - saved
+    )
     assert resumed.core.decimation == resumed.task.sim.decimation
     assert resumed.iteration == whole.iteration == 4
     expected, got = parameters(whole), parameters(resumed)
@@ -178,13 +181,18 @@ def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
 
 
 def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its_end(tmp_path):
-    trainer, steps = Trainer(tiny(tmp_path, iterations=5), Console(quiet=True)), []
+    trainer, steps = Trainer(prepare(tiny(tmp_path, iterations=5)), Console(quiet=True)), []
     for _ in range(5):
-        trainer._schedule(trainer._progress())
-        trainer._iterate()
+        trainer.set_schedule()
+        trainer.iterate()
         steps.append(trainer.core.decimation)
     assert steps == [2, 2, 2, 2, 4]
-    assert Trainer(tiny(None, task="Legged/Go2-Rough-v0"), Console(quiet=True))._coarse == 0.0
+    assert (
+        Trainer(
+            prepare(tiny(None, task="Legged/Go2-Rough-v0")), Console(quiet=True)
+        ).prepared.coarse
+        == 0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,9 +200,12 @@ def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its
     [(PPOCfg(), [0.98, 0.985, 0.99]), (PPOCfg(gamma=0.9, final_gamma=0.8), [0.9, 0.85, 0.8])],
 )
 def test_the_discount_moves_linearly_over_a_run(algo, discounts):
-    trainer, got = Trainer(replace(tiny(None, task=G1), algo=algo), Console(quiet=True)), []
+    trainer, got = (
+        Trainer(prepare(replace(tiny(None, task=G1), algo=algo)), Console(quiet=True)),
+        [],
+    )
     for done in (0.0, 0.5, 1.0):
-        trainer._schedule(done)
+        trainer.schedule.apply(done, trainer.env_steps)
         got.append(trainer.algorithm.gamma)
     assert got == pytest.approx(discounts)
 
@@ -213,7 +224,7 @@ def test_a_biped_takes_steps_for_its_height():
 @pytest.mark.parametrize(("task_id", "arms"), [(G1, 0), ("Legged/K1-Flat-v0", 10)])
 def test_arms_and_heads_begin_with_less_noise(task_id, arms):
     trainer = Trainer(
-        replace(tiny(None, task=task_id), algo=PPOCfg(init_std=0.3)), Console(quiet=True)
+        prepare(replace(tiny(None, task=task_id), algo=PPOCfg(init_std=0.3))), Console(quiet=True)
     )
     names, std = (
         make_task_cfg(task_id).robot.joint_names,
@@ -234,29 +245,33 @@ def test_arms_and_heads_begin_with_less_noise(task_id, arms):
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
     before = read_checkpoint(run, GO2)["algorithm"]
-    trainer = Trainer(tiny(None, iterations=1, warm_start=run, seed=5), Console(quiet=True))
+    trainer = Trainer(
+        prepare(tiny(None, iterations=1, warm_start=run, seed=5)), Console(quiet=True)
+    )
     after = trainer.algorithm.save()
     for part in ("actor_state_dict", "critic_state_dict"):
         assert all(torch.equal(value, before[part][name]) for name, value in after[part].items())
     assert (trainer.iteration, after["optimizer_state_dict"]["state"]) == (0, {})
-    trainer._iterate()
+    trainer.iterate()
 
 
 def test_a_warm_start_keeps_a_part_of_the_noise(run):
     cfg = tiny(None, iterations=1, warm_start=run)
-    quiet = Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
+    quiet = Trainer(
+        prepare(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6))), Console(quiet=True)
+    )
     stds = [
         parameters(each)["distribution.std_param"]
-        for each in (quiet, Trainer(cfg, Console(quiet=True)))
+        for each in (quiet, Trainer(prepare(cfg), Console(quiet=True)))
     ]
     assert torch.allclose(stds[0], 0.6 * stds[1])
     with pytest.raises(ValueError, match=r"--noise-kept is for a --warm-start, got 0\.6 without"):
         Trainer(
-            replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6)),
+            prepare(replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6))),
             Console(quiet=True),
         )
     with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
-        Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0)), Console(quiet=True))
+        Trainer(prepare(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0))), Console(quiet=True))
 
 
 def values(trainer, observation):
@@ -267,8 +282,10 @@ def values(trainer, observation):
 @pytest.mark.parametrize("task", ["Legged/Go2-Rough-v0", "Legged/Go2-Blind-v0"])
 def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run, task):
     cfg = tiny(None, task=task, iterations=1, warm_start=run, seed=5)
-    trainer = Trainer(replace(cfg, algo=replace(cfg.algo, hidden=(24,))), Console(quiet=True))
-    there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    trainer = Trainer(
+        prepare(replace(cfg, algo=replace(cfg.algo, hidden=(24,)))), Console(quiet=True)
+    )
+    there = Trainer(prepare(tiny(None, iterations=1, warm_start=run)), Console(quiet=True))
     scale, theirs_scale = trainer.core.actions.scale, there.core.actions.scale
     assert scale.tolist() == pytest.approx(
         [0.6, 0.6, 1.1] * 4
@@ -289,7 +306,7 @@ def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run,
         each.algorithm.get_policy().distribution.std_param for each in (trainer, there)
     )
     assert torch.allclose(noise * scale, their_noise * theirs_scale)
-    trainer._iterate()
+    trainer.iterate()
     after = values(trainer, shown)[0]
     blank = shown.clone()
     blank["policy"][:, there.core.group_sizes["policy"] :] = 0.0
@@ -304,9 +321,9 @@ def test_observations_in_another_order_find_their_weights(run, monkeypatch):
             group.terms = dict(reversed(group.terms.items()))
         return cfg
 
-    there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
-    monkeypatch.setattr("legged_envs.training.trainer.make_task_cfg", turned)
-    trainer = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    there = Trainer(prepare(tiny(None, iterations=1, warm_start=run)), Console(quiet=True))
+    monkeypatch.setattr("legged_envs.training.prepare.make_task_cfg", turned)
+    trainer = Trainer(prepare(tiny(None, iterations=1, warm_start=run)), Console(quiet=True))
     shown = trainer.env.get_observations()
     pieces = shown["policy"].split([12, 12, 12, 3, 3, 3], dim=1)
     before = shown.clone()
@@ -318,13 +335,19 @@ def test_observations_in_another_order_find_their_weights(run, monkeypatch):
 def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
     rough, begun = (
         tmp_path,
-        Trainer(tiny(tmp_path, task="Legged/Go2-Rough-v0", iterations=2), Console(quiet=True)),
+        Trainer(
+            prepare(tiny(tmp_path, task="Legged/Go2-Rough-v0", iterations=2)), Console(quiet=True)
+        ),
     )
     for _ in range(2):
-        begun._iterate()
-    begun._save()
-    there = Trainer(tiny(None, task="Legged/Go2-Rough-v0", warm_start=rough), Console(quiet=True))
-    blind = Trainer(tiny(None, task="Legged/Go2-Blind-v0", warm_start=rough), Console(quiet=True))
+        begun.iterate()
+    begun.save()
+    there = Trainer(
+        prepare(tiny(None, task="Legged/Go2-Rough-v0", warm_start=rough)), Console(quiet=True)
+    )
+    blind = Trainer(
+        prepare(tiny(None, task="Legged/Go2-Blind-v0", warm_start=rough)), Console(quiet=True)
+    )
     shown, size = there.env.get_observations(), blind.core.group_sizes["policy"]
     seen = shown.clone()
     seen["policy"] = shown["policy"][:, :size]
@@ -344,18 +367,32 @@ def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
 def test_a_run_whose_networks_do_not_fit_is_refused(run, task, hidden, wrong):
     cfg = tiny(None, task=task, warm_start=run)
     with pytest.raises(ValueError, match=wrong):
-        Trainer(replace(cfg, algo=replace(cfg.algo, hidden=hidden)), Console(quiet=True))
+        Trainer(prepare(replace(cfg, algo=replace(cfg.algo, hidden=hidden))), Console(quiet=True))
 
 
 def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path):
     def trained(seed, name):
-        trainer = Trainer(tiny(tmp_path / name, iterations=1, seed=seed), Console(quiet=True))
-        trainer._iterate()
+        trainer = Trainer(
+            prepare(tiny(tmp_path / name, iterations=1, seed=seed)), Console(quiet=True)
+        )
+        trainer.iterate()
         return parameters(trainer)
 
     one, same, other = trained(3, "a"), trained(3, "b"), trained(4, "c")
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_whole_run_writes_the_same_policy_however_often_the_goal_is_checked(
+    tmp_path, monkeypatch
+):
+    files = []
+    monkeypatch.setattr("legged_envs.training.goal.GOAL_MARGIN", 1e9)
+    for name, interval in (("never", 1e9), ("always", 0.0)):
+        monkeypatch.setattr("legged_envs.training.goal.GOAL_INTERVAL", interval)
+        folder = train(tiny(tmp_path / name, iterations=5, checkpoint_minutes=1e-6))
+        files.append((folder / "policy.safetensors").read_bytes())
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -364,13 +401,13 @@ def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(numb
         tmp_path / "run",
         [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)],
     )
-    trainer = Trainer(tiny(folder, minutes=5.0), Console(quiet=True))
+    trainer = Trainer(prepare(tiny(folder, minutes=5.0)), Console(quiet=True))
     threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     assert trainer.seconds < 60.0
     assert load_policy(folder / "policy.safetensors")(torch.zeros(1, 45)).shape == (1, 12)
-    resumed = Trainer(tiny(None, iterations=10**6, resume=folder), Console(quiet=True))
+    resumed = Trainer(prepare(tiny(None, iterations=10**6, resume=folder)), Console(quiet=True))
     assert resumed.iteration == trainer.iteration > 0
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
 
@@ -389,7 +426,7 @@ def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
 
     monkeypatch.setattr(CoreVectorEnv, "step", interrupted_step)
     console = Console(record=True, width=200)
-    trainer = Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), console)
+    trainer = Trainer(prepare(replace(tiny(tmp_path, iterations=1), episodes=3)), console)
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     assert sum(steps) < 100
@@ -401,23 +438,30 @@ def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
 
 
 def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
-    trainer = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))
-    trainer.seconds, trainer._interrupted = 100.0, True
+    trainer = Trainer(prepare(tiny(tmp_path, iterations=1)), Console(quiet=True))
+    trainer.seconds = 100.0
+    trainer.stop.request()
     measured = []
-    trainer._scouts.metrics.measures = lambda info: measured.append(info) or {}
-    trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
+    trainer.goal.quick_evaluator.metrics.measures = lambda info: measured.append(info) or {}
+    trainer.check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
     assert len(measured) == 1 and trainer.time_to_walk is None
 
 
 def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path, monkeypatch):
-    monkeypatch.setattr("legged_envs.training.trainer.SCOUTS", 2)
+    monkeypatch.setattr("legged_envs.training.goal.QUICK_EPISODES", 2)
     trainer, asked = (
-        Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), Console(quiet=True)),
+        Trainer(prepare(replace(tiny(tmp_path, iterations=1), episodes=3)), Console(quiet=True)),
         [],
     )
-    assert (trainer._scouts.core.num_envs, trainer._evaluator.core.num_envs) == (2, 3)
+    assert (trainer.goal.quick_evaluator.core.num_envs, trainer.goal.evaluator.core.num_envs) == (
+        2,
+        3,
+    )
     for scouts_walk, all_walk in [(False, True), (True, False), (True, True)]:
-        for evaluator, walk in ((trainer._scouts, scouts_walk), (trainer._evaluator, all_walk)):
+        for evaluator, walk in (
+            (trainer.goal.quick_evaluator, scouts_walk),
+            (trainer.goal.evaluator, all_walk),
+        ):
             result = SimpleNamespace(
                 walks=lambda walk=walk, **goal: walk,
                 lin_vel_error=0.2,
@@ -428,16 +472,16 @@ def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path,
                 asked.append(n) or result
             )
         trainer.seconds += 20.0
-        trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0) | {"env_steps": 9})
+        trainer.check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0) | {"env_steps": 9})
         assert (trainer.time_to_walk is not None) == (scouts_walk and all_walk)
     assert asked == [2, 2, 3, 2, 3]
 
 
 def test_checks_for_the_goal_take_a_sixth_of_the_time_at_most(tmp_path, monkeypatch):
-    trainer, asked = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)), []
+    trainer, asked = Trainer(prepare(tiny(tmp_path, iterations=1)), Console(quiet=True)), []
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(
-        "legged_envs.training.trainer.time", SimpleNamespace(perf_counter=lambda: clock.now)
+        "legged_envs.training.goal.time", SimpleNamespace(perf_counter=lambda: clock.now)
     )
     result = SimpleNamespace(walks=lambda **goal: False)
 
@@ -446,11 +490,11 @@ def test_checks_for_the_goal_take_a_sixth_of_the_time_at_most(tmp_path, monkeypa
         clock.now += 20.0
         return result
 
-    trainer._scouts.run = run
+    trainer.goal.quick_evaluator.run = run
     while clock.now < 1200.0:  # updates of a second, and checks between them
         clock.now += 1.0
         trainer.seconds = clock.now
-        trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
+        trainer.check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
     assert asked[0] == 15.0 and len(asked) == 10
 
 
@@ -461,24 +505,27 @@ def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "checkpoint_best.pt").touch()
-    trainer = Trainer(tiny(folder, iterations=4, keep=2), Console(quiet=True))
+    trainer = Trainer(prepare(tiny(folder, iterations=4, keep=2)), Console(quiet=True))
     for _ in range(3):
-        trainer._iterate()
-        trainer._save()
+        trainer.iterate()
+        trainer.save()
     names = ["checkpoint.pt", "checkpoint_000002.pt", "checkpoint_000003.pt", "checkpoint_best.pt"]
     assert sorted(path.name for path in folder.iterdir()) == names
     before = {path: path.read_bytes() for path in folder.iterdir()}
 
     second = folder / "checkpoint_000002.pt"
-    resumed = Trainer(TrainCfg(GO2, resume=second), Console(quiet=True))
+    resumed = Trainer(prepare(TrainCfg(GO2, resume=second)), Console(quiet=True))
     assert (resumed.iteration, resumed.cfg.keep) == (2, 2)
-    assert resumed._run_dir.parent == Path("runs/Go2-Flat-v0")
+    assert resumed.run_dir.parent == Path("runs/Go2-Flat-v0")
     assert (
-        Trainer(TrainCfg(GO2, resume=folder / CHECKPOINT), Console(quiet=True))._run_dir == folder
+        Trainer(prepare(TrainCfg(GO2, resume=folder / CHECKPOINT)), Console(quiet=True)).run_dir
+        == folder
     )
     with pytest.raises(FileExistsError, match=r"there is a run in .*another --run-dir"):
-        Trainer(TrainCfg(GO2, resume=second, run_dir=folder), Console(quiet=True))
-    warm = Trainer(tiny(tmp_path / "warm", iterations=1, warm_start=second), Console(quiet=True))
+        Trainer(prepare(TrainCfg(GO2, resume=second, run_dir=folder)), Console(quiet=True))
+    warm = Trainer(
+        prepare(tiny(tmp_path / "warm", iterations=1, warm_start=second)), Console(quiet=True)
+    )
     assert warm.iteration == 0
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -493,7 +540,7 @@ def test_a_run_without_a_terminal_says_how_far_it_is_and_first_of_all_if_it_cann
     monkeypatch.setattr(mujoco, "Renderer", NoDisplay)
     monkeypatch.setattr("legged_envs.training.trainer.LINE_INTERVAL", 0.0)
     console = Console(record=True, width=60)
-    Trainer(replace(tiny(tmp_path, iterations=2), video=True), console).run()
+    Trainer(prepare(replace(tiny(tmp_path, iterations=2), video=True)), console).run()
     text = console.export_text()
     numbers = r"update 2  0\.00 M steps  \d+ steps/s  reward -?\d+\.\d\d/s  error \d\.\d\d m/s  \d\.\d\d rad/s"
     training = re.search(rf"^training 100% after 0:00:\d\d  {numbers}$", text, re.M)
@@ -522,7 +569,7 @@ def test_lines_come_once_in_their_interval(monkeypatch):
 
 def test_a_terminal_shows_a_bar_for_each_part_that_fits_into_80_columns(tmp_path):
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
-    Trainer(tiny(tmp_path, iterations=1), console).run()
+    Trainer(prepare(tiny(tmp_path, iterations=1)), console).run()
     text = console.file.getvalue()
     for part in ("training", "exporting", "evaluating", "standing", "drawing"):
         assert re.search(rf"{part} +━{{12}} 100% 0:00:\d\d left 0:00:00", text)
@@ -551,7 +598,10 @@ def test_a_film_too_short_for_its_scenes_is_refused_before_anything_is_written(t
         ValueError,
         match=r"--video-seconds must be at least .* 0\.02 s for each of 6 scenes, got 0\.1",
     ):
-        Trainer(replace(tiny(tmp_path / "run", video_seconds=0.1), video=True), Console(quiet=True))
+        Trainer(
+            prepare(replace(tiny(tmp_path / "run", video_seconds=0.1), video=True)),
+            Console(quiet=True),
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -672,8 +722,8 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
     changes = {"rewards.torques.weight": 0.0, "sim.decimation": 2, "events.push": None}
     cfg = tiny(folder, minutes=0.02, changes=changes, seed=7)
     console = Console(record=True, width=80)
-    trainer = Trainer(cfg, console)
-    trainer._interrupted = True
+    trainer = Trainer(prepare(cfg), console)
+    trainer.stop.request()
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     begun = json.loads((folder / "config.json").read_text())
@@ -690,13 +740,14 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
 
 def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
     trainer = Trainer(
-        tiny(tmp_path, iterations=4, changes={"rewards.trot.weight": 2.0}), Console(quiet=True)
+        prepare(tiny(tmp_path, iterations=4, changes={"rewards.trot.weight": 2.0})),
+        Console(quiet=True),
     )
-    samples = trainer.cfg.num_envs * trainer._algo.steps_per_env
-    monkeypatch.setattr("legged_envs.training.trainer.TROT_FADES", (samples, 3 * samples))
+    samples = trainer.cfg.num_envs * trainer.prepared.algo.steps_per_env
+    monkeypatch.setattr("legged_envs.training.schedule.TROT_FADES", (samples, 3 * samples))
     weights = []
     for trainer.iteration in range(5):
-        trainer._schedule(0.0)
+        trainer.schedule.apply(0.0, trainer.env_steps)
         weights.append(trainer.core.rewards.cfg["trot"].weight)
     assert weights == pytest.approx([5.0, 5.0, 3.5, 2.0, 2.0])
     assert (
@@ -706,8 +757,8 @@ def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
 
 def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
     console = Console(record=True, width=300)
-    trainer = Trainer(tiny(tmp_path, iterations=1), console, wrap=lambda env: env)
-    trainer._interrupted = True
+    trainer = Trainer(prepare(tiny(tmp_path, iterations=1)), console, wrap=lambda env: env)
+    trainer.stop.request()
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     assert (
@@ -720,12 +771,12 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
     begun = tiny(
         tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0}
     )
-    trainer = Trainer(begun, Console(quiet=True))
-    trainer._save()
-    cfg = complete(begun, trainer.task)[0]
+    trainer = Trainer(prepare(begun), Console(quiet=True))
+    trainer.save()
+    cfg = trainer.cfg
 
     def resume(**options):
-        return Trainer(TrainCfg(GO2, resume=tmp_path, **options), Console(quiet=True)).cfg
+        return Trainer(prepare(TrainCfg(GO2, resume=tmp_path, **options)), Console(quiet=True)).cfg
 
     assert resume() == replace(cfg, run_dir=None, resume=tmp_path)
     free = {
@@ -753,14 +804,14 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
     with (
-        alone(tmp_path),
+        lock_run_folder(tmp_path),
         pytest.raises(
             FileExistsError, match=r"another training is writing to .*: wait .* --run-dir"
         ),
     ):
-        Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)).run()
+        Trainer(prepare(tiny(tmp_path, iterations=1)), Console(quiet=True)).run()
     assert not [*tmp_path.iterdir()]
-    with alone(tmp_path):
+    with lock_run_folder(tmp_path):
         pass
 
 
@@ -769,24 +820,24 @@ def test_a_run_does_not_go_on_to_less_than_it_has(less, run):
     with pytest.raises(
         ValueError, match=r"those of the whole run, which has 2 and 0\.\d behind it: give more"
     ):
-        Trainer(TrainCfg(GO2, resume=run, **less), Console(quiet=True))
+        Trainer(prepare(TrainCfg(GO2, resume=run, **less)), Console(quiet=True))
 
 
 def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):
-    Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))._save()
+    Trainer(prepare(tiny(tmp_path, iterations=1)), Console(quiet=True)).save()
     state = read_checkpoint(tmp_path, GO2)
     del state["cfg"]
     torch.save(state, tmp_path / CHECKPOINT)
     with pytest.raises(ValueError, match=r"checkpoint '.*' is of an older version.*--warm-start"):
-        Trainer(tiny(None, resume=tmp_path), Console(quiet=True))
+        Trainer(prepare(tiny(None, resume=tmp_path)), Console(quiet=True))
 
 
 def test_a_resumed_run_does_not_need_the_run_that_it_was_warmed_by(run, tmp_path):
-    began = Trainer(tiny(tmp_path, iterations=2, warm_start=run), Console(quiet=True))
+    began = Trainer(prepare(tiny(tmp_path, iterations=2, warm_start=run)), Console(quiet=True))
     began.cfg.warm_start = tmp_path / "gone"
-    began._save()
+    began.save()
     assert (
-        Trainer(TrainCfg(GO2, resume=tmp_path), Console(quiet=True)).cfg.warm_start
+        Trainer(prepare(TrainCfg(GO2, resume=tmp_path)), Console(quiet=True)).cfg.warm_start
         == tmp_path / "gone"
     )
 
@@ -794,9 +845,9 @@ def test_a_resumed_run_does_not_need_the_run_that_it_was_warmed_by(run, tmp_path
 def test_a_run_is_not_written_over_another(run, tmp_path):
     before = {path: path.read_bytes() for path in run.iterdir()}
     for resume in (None, tmp_path):
-        Trainer(tiny(tmp_path, iterations=2, resume=resume), Console(quiet=True))._save()
+        Trainer(prepare(tiny(tmp_path, iterations=2, resume=resume)), Console(quiet=True)).save()
         with pytest.raises(FileExistsError, match=r"two'.*another --run-dir, or --resume it"):
-            Trainer(tiny(run, iterations=2, resume=resume), Console(quiet=True))
+            Trainer(prepare(tiny(run, iterations=2, resume=resume)), Console(quiet=True))
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
@@ -870,9 +921,9 @@ def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
     cfg = tiny(None, iterations=2, resume=run)
     cfg.task_id = G1
     with pytest.raises(ValueError, match=r"Go2-Flat.*not of.*G1-Flat"):
-        Trainer(cfg, Console(quiet=True))
+        Trainer(prepare(cfg), Console(quiet=True))
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
-        Trainer(tiny(None, iterations=2, resume=tmp_path), Console(quiet=True))
+        Trainer(prepare(tiny(None, iterations=2, resume=tmp_path)), Console(quiet=True))
 
 
 def test_a_policy_of_another_robot_is_refused(run):
@@ -912,7 +963,7 @@ def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
     torch.save({**state, "curve": Attack()}, tmp_path / CHECKPOINT)
     for options in ({"resume": tmp_path}, {"warm_start": tmp_path}):
         with pytest.raises(ValueError, match=r"checkpoint\.pt"):
-            Trainer(TrainCfg(GO2, num_envs=2, **options), Console(quiet=True))
+            Trainer(prepare(TrainCfg(GO2, num_envs=2, **options)), Console(quiet=True))
     assert not (tmp_path / "attacked").exists()
 
 

@@ -25,6 +25,7 @@ from toy_envs import ToyEnv
 
 from legged_envs import cli
 from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers import (
     ActionRepeat,
@@ -1232,13 +1233,13 @@ def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
             resume=resume,
             algo=ppo,
         )
-        trainer = Trainer(cfg, Console(quiet=True), wrap)
+        trainer = Trainer(prepare(cfg), Console(quiet=True), wrap)
         for _ in range(iterations):
-            trainer._iterate()
+            trainer.iterate()
         return trainer
 
     whole = trained(4)
-    trained(2)._save()
+    trained(2).save()
     resumed = trained(2, resume=tmp_path)
     expected, got = (each.algorithm.save()["actor_state_dict"] for each in (whole, resumed))
     assert all(torch.equal(expected[name], got[name]) for name in expected)

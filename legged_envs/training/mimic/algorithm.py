@@ -1,4 +1,4 @@
-"""An actor that learns from rollouts, with everything that a checkpoint holds; in the simplest case by distillation."""
+"""Base of the algorithms of motion-mimic learning, and distillation."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -12,22 +12,32 @@ from torch.nn import functional
 from legged_envs.storage import RolloutStorageMM, Transition
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.mimic.networks import MimicPolicy
-from legged_envs.training.mimic_options import (
-    MimicDistillationCfg,
-    MimicLearningCfg,
-)
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicLearningCfg
 
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
+"""(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs,
+num_actions)."""
+
 Groups = tuple[str, str, str]
-OBSERVED = ("observations", "reference_observations", "reference_observations_mask")
-"""Observation, reference window, mask: a network's observation groups, and what the storage calls the actor's."""
+"""Observation groups of a network: observation, reference window, mask."""
 
 
 class MimicAlgorithm:
-    """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`. ``env_obs`` is
-    an observation of all environments, see :mod:`legged_envs.training.mimic`, on the device to learn on. The actor sees
-    ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
+    """The part that PPO and distillation share, with rsl_rl's interface.
+
+    The constructor of a subclass ends with :meth:`_begin`.
+
+    Args:
+        env_obs: An observation of all environments, on the device to learn on; see
+            :mod:`legged_envs.training.mimic`.
+        num_actions: Number of actions.
+        frames: Number of frames in a reference window.
+        cfg: Options of the algorithm.
+        groups: Observation groups of the actor.
+
+    Raises:
+        ValueError: If a group is missing, or a reference window does not divide into ``frames``.
+    """
 
     def __init__(
         self,
@@ -37,88 +47,137 @@ class MimicAlgorithm:
         cfg: MimicLearningCfg,
         groups: Groups,
     ):
-        if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
+        missing = [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]
+        if missing:
             raise ValueError(
-                f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing"
+                f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, "
+                f"{missing} are missing"
             )
         self.cfg = cfg
-        self.iteration, self.learning_rate = 0, cfg.learning_rate
-        """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
-        self.groups, self.transition = groups, Transition()
-        """The policy's arguments; and the present step, from :meth:`act` to :meth:`process_env_step`."""
+        """Options of the algorithm."""
+        self.iteration = 0
+        """Number of updates so far."""
+        self.learning_rate = cfg.learning_rate
+        """Learning rate. Set it together with ``lr`` of ``optimizer.param_groups``."""
+        self.groups = groups
+        """Observation groups of the actor, the policy's arguments."""
+        self.transition = Transition()
+        """The present step, from :meth:`act` to :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
         self._sizes = {
-            names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)
+            ACTOR_GROUPS: _input_sizes(env_obs, ACTOR_GROUPS, frames),
+            CRITIC_GROUPS: _input_sizes(env_obs, CRITIC_GROUPS, frames),
         }
-        self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
+        self._num_envs = len(env_obs[groups[0]])
+        self._num_actions = num_actions
+
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
         self.actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
+        """The policy."""
 
-    def _begin(self, training_type: str, critics: Mapping[str, nn.Module], **options: Any) -> None:
-        num_envs, num_steps, num_actions = self._shape
-        actor = self._sizes[self.groups]
-        critic = (
-            self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()
-        )  # nothing is kept twice
-        shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
+    def _begin(
+        self, training_type: str, critics: Mapping[str, nn.Module], **storage_options: Any
+    ) -> None:
+        """Make the storage and the optimiser.
+
+        Args:
+            training_type: Kind of learning, as the storage names it.
+            critics: Further networks that learn with the actor, by name.
+            **storage_options: Further arguments of the storage.
+        """
+        observation_size, reference_size = self._sizes[self.groups]
+        critic_shape = None
+        critic_reference_shape = None
+        if critics and self.groups != CRITIC_GROUPS:
+            # Where the actor sees what the critics see, nothing is kept twice.
+            critic_observation_size, critic_reference_size = self._sizes[CRITIC_GROUPS]
+            critic_shape = (critic_observation_size,)
+            critic_reference_shape = (critic_reference_size,)
         self.storage = RolloutStorageMM(
-            training_type, num_envs, num_steps, *shapes, device=self.device, **options
+            training_type,
+            self._num_envs,
+            self.cfg.steps_per_env,
+            (observation_size,),
+            (reference_size,),
+            critic_shape,
+            critic_reference_shape,
+            (self._num_actions,),
+            device=self.device,
+            **storage_options,
         )
         self._networks = nn.ModuleDict({"actor": self.actor, **critics}).to(self.device)
         self.optimizer = torch.optim.Adam(
             self._networks.parameters(), lr=self.learning_rate, fused=True
         )
-        self._parts |= {**self._networks, "optimizer": self.optimizer}
+        self._parts.update(self._networks)
+        self._parts["optimizer"] = self.optimizer
 
     def _descend(self, loss: torch.Tensor) -> None:
+        """Make one step of the optimiser."""
         self.optimizer.zero_grad()
         loss.backward()
         for network in self._networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self.cfg.max_grad_norm)
         self.optimizer.step()
 
-    def _see(self, obs: TensorDict, groups: Groups, prefix: str = "") -> list[torch.Tensor]:
-        """What a network sees of ``obs``, put into the transition under names with ``prefix``."""
-        seen = inputs(obs, groups)
-        for name, part in zip(OBSERVED, (*seen[:2], seen[2].squeeze(1) > 0.5), strict=True):
-            setattr(self.transition, prefix + name, part)
+    def _actor_inputs(self, obs: TensorDict) -> list[torch.Tensor]:
+        """Return the inputs of the actor, and keep them in the transition."""
+        seen = inputs(obs, self.groups)
+        observation, reference, mask = seen
+        self.transition.observations = observation
+        self.transition.reference_observations = reference
+        self.transition.reference_observations_mask = mask.squeeze(1) > 0.5
         return seen
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
-        self.actor(*self._see(obs, self.groups))
-        actions = self.transition.actions = self.actor.distribution.sample()
+        """Draw actions, and keep what belongs to them. Shape: (num_envs, num_actions)."""
+        self.actor(*self._actor_inputs(obs))
+        actions = self.actor.distribution.sample()
+        self.transition.actions = actions
         return actions
 
     @torch.no_grad()
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to: ``rewards`` and ``dones``, (num_envs,) both."""
-        self.transition.rewards, self.transition.dones = rewards, dones
+        """Keep the outcome of a step.
+
+        Args:
+            obs: Observation after the step.
+            rewards: Rewards. Shape: (num_envs,).
+            dones: True where an episode ended. Shape: (num_envs,).
+            extras: Further outcomes of the step.
+        """
+        self.transition.rewards = rewards
+        self.transition.dones = dones
         self.storage.add_transitions(self.transition)
         self.transition.clear()
 
     def compute_returns(self, obs: TensorDict) -> None:
-        """Nothing; ``obs`` is the observation after the rollout."""
+        """Do nothing: labels need no returns. ``obs`` is the observation after the rollout."""
 
-    def _end_of_update(self) -> None:
-        self.actor.network.update_normalizers(*observed(self.storage))
+    def _end_update(self) -> None:
+        # Last, so that a rollout is learnt with the statistics with which it was collected.
+        self.actor.network.update_normalizers(*stored_inputs(self.storage))
         self.storage.clear()
         self.iteration += 1
 
     def train_mode(self) -> None:
-        nn.ModuleList(part for part in self._parts.values() if isinstance(part, nn.Module)).train()
+        """Put all networks into training mode."""
+        for part in self._parts.values():
+            if isinstance(part, nn.Module):
+                part.train()
 
     def get_policy(self) -> MimicPolicy:
+        """Return the policy."""
         return self.actor
 
     def save(self) -> dict[str, Any]:
-        """Copies of everything that learns, between two iterations: tensors, numbers, dicts and lists of them."""
+        """Return copies of everything that learns: tensors, numbers, dicts and lists of them."""
         state = {name: part.state_dict() for name, part in self._parts.items()}
-        return copy.deepcopy(state) | {"iteration": self.iteration}
+        return {**copy.deepcopy(state), "iteration": self.iteration}
 
     def load(
         self,
@@ -126,27 +185,57 @@ class MimicAlgorithm:
         load_cfg: Mapping[str, bool] | None = None,
         strict: bool = True,
     ) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or its parts that ``load_cfg`` names; True if the iteration
-        is one. ValueError if a part is in only one of both, with ``strict`` RuntimeError if parameters differ."""
+        """Return exactly to a state.
+
+        Args:
+            state: State from :meth:`save`.
+            load_cfg: Name of a part → True to load it. None: all parts.
+            strict: True: the parameters must be those of the state.
+
+        Returns:
+            True if the number of updates is loaded.
+
+        Raises:
+            ValueError: If a part is not in both the state and this algorithm.
+            RuntimeError: If parameters differ and ``strict`` is True.
+        """
         known = {*self._parts, "iteration"}
-        wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
-        if missing := sorted(wanted - (state.keys() & known)):
-            where = f"in the state, which has {sorted(state)}, and in this algorithm, which has {sorted(known)}"
-            how = "use the configuration that it was saved with, or choose parts with load_cfg"
-            raise ValueError(f"load: {missing} must be {where}; {how}")
+        wanted = set(known)
+        if load_cfg is not None:
+            wanted = {name for name, load in load_cfg.items() if load}
+        missing = sorted(wanted - (state.keys() & known))
+        if missing:
+            raise ValueError(
+                f"load: {missing} must be in the state, which has {sorted(state)}, and in this "
+                f"algorithm, which has {sorted(known)}; use the configuration that it was saved "
+                "with, or choose parts with load_cfg"
+            )
         for name in wanted - {"iteration"}:
             part = self._parts[name]
-            options = {"strict": strict} if isinstance(part, nn.Module) else {}
-            part.load_state_dict(
-                copy.deepcopy(state[name]), **options
-            )  # an optimizer would go on writing to it
+            # A copy: an optimiser would write to the state as it learns.
+            own = copy.deepcopy(state[name])
+            if isinstance(part, nn.Module):
+                part.load_state_dict(own, strict=strict)
+            else:
+                part.load_state_dict(own)
         self.learning_rate = self.optimizer.param_groups[0]["lr"]
-        self.iteration = state["iteration"] if "iteration" in wanted else self.iteration
-        return "iteration" in wanted
+        loads_iteration = "iteration" in wanted
+        if loads_iteration:
+            self.iteration = state["iteration"]
+        return loads_iteration
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student acts and learns what ``teacher`` would do in every state: DAgger (Ross et al. 2011) without mixing."""
+    """A student that acts and learns the teacher's actions in every state: DAgger (Ross et al.
+    2011) without mixing.
+
+    Args:
+        env_obs: As of :class:`MimicAlgorithm`.
+        num_actions: As of :class:`MimicAlgorithm`.
+        frames: As of :class:`MimicAlgorithm`.
+        cfg: Options of the distillation.
+        teacher: The teacher, which sees the privileged groups.
+    """
 
     cfg: MimicDistillationCfg
 
@@ -165,6 +254,7 @@ class MimicDistillation(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
+        """Draw the student's actions, and keep the teacher's. Shape: (num_envs, num_actions)."""
         self.transition.privileged_actions = self.teacher(*inputs(obs, CRITIC_GROUPS))
         return super().act(obs)
 
@@ -176,35 +266,44 @@ class MimicDistillation(MimicAlgorithm):
                 loss = functional.mse_loss(self.actor(observation, *reference), labels)
                 self._descend(loss)
                 losses.append({"distillation": loss})
-        self._end_of_update()
+        self._end_update()
         return means(losses)
 
 
 def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
+    """Return the inputs of a network: observation, reference window, mask."""
     return [obs[group] for group in groups]
 
 
-def observed(rows: Any, prefix: str = "") -> list[torch.Tensor]:
-    """Observation, reference window and mask of a storage or batch: :data:`OBSERVED` with ``prefix``."""
-    return [getattr(rows, prefix + name) for name in OBSERVED]
+def stored_inputs(rows: Any) -> list[torch.Tensor]:
+    """Return the actor's inputs in a storage or a mini-batch."""
+    return [
+        rows.observations,
+        rows.reference_observations,
+        rows.reference_observations_mask,
+    ]
 
 
 def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
-    """The mean of each name's numbers, over the rows that have it."""
+    """Return the mean of each name's numbers, over the rows that have it."""
     values: dict[str, list[torch.Tensor]] = {}
     for row in rows:
         for name, value in row.items():
             values.setdefault(name, []).append(value.detach())
-    return {
-        name: sum(numbers, torch.zeros(())).item() / len(numbers)
-        for name, numbers in values.items()
-    }
+    result = {}
+    for name, numbers in values.items():
+        total = sum(numbers, torch.zeros(()))
+        result[name] = total.item() / len(numbers)
+    return result
 
 
-def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
-    observation, reference, _ = (obs[group].shape[1] for group in groups)
-    if frames < 1 or reference % frames:
+def _input_sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
+    """Return the sizes of observation and reference window."""
+    observation_group, reference_group, _ = groups
+    reference_size = obs[reference_group].shape[1]
+    if frames < 1 or reference_size % frames:
         raise ValueError(
-            f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}"
+            f"frames must divide the {reference_size} numbers of {reference_group!r} evenly, "
+            f"got {frames}"
         )
-    return observation, reference
+    return obs[observation_group].shape[1], reference_size

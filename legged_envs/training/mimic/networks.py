@@ -1,4 +1,4 @@
-"""The networks of motion-mimic learning: an encoder of the reference window, an MLP behind it, the actor's Gaussian."""
+"""Networks of motion-mimic learning: encoder of the reference, MLP, and the actor's Gaussian."""
 
 import copy
 
@@ -12,8 +12,19 @@ from legged_envs.training.mimic_options import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """Encodes a window by attention among its frames, normalised first (Xiong et al. 2020), and their mean. PyTorch's
-    own layers do not export to ONNX with a free batch size."""
+    """Encodes a reference window by attention among its frames.
+
+    Each layer normalises its input first (Xiong et al. 2020), and the code is the mean over the
+    frames. PyTorch's own layers do not export to ONNX with a free batch size.
+
+    Args:
+        reference_size: Size R of a window.
+        frames: Number of frames in a window.
+        cfg: Options of the networks.
+
+    Raises:
+        ValueError: If the heads do not divide the width.
+    """
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -25,30 +36,34 @@ class FrameTransformer(nn.Module):
         self.frames = frames
         self.embed = nn.Linear(reference_size // frames, width)
         self.position = nn.Parameter(0.02 * torch.randn(frames, width))
-        self.layers = nn.ModuleList(_AttentionLayer(width, cfg) for _ in range(cfg.encoder_layers))
+        self.layers = nn.ModuleList(AttentionLayer(width, cfg) for _ in range(cfg.encoder_layers))
         self.out = nn.Linear(width, width)
 
     def forward(self, window: torch.Tensor) -> torch.Tensor:
-        """Shape: (n, R) → (n, encoder_size)."""
-        tokens = self.embed(window.unflatten(1, (self.frames, -1))) + self.position
+        """Encode windows. Shape: (n, R) → (n, encoder_size)."""
+        frames = window.unflatten(1, (self.frames, -1))
+        tokens = self.embed(frames) + self.position
         for layer in self.layers:
             tokens = layer(tokens)
         return self.out(tokens.mean(dim=1))
 
 
-class _AttentionLayer(nn.Module):
+class AttentionLayer(nn.Module):
+    """One layer of a transformer: attention, then an MLP, each added to its input."""
+
     def __init__(self, width: int, cfg: MimicNetworkCfg):
         super().__init__()
         self.heads = cfg.encoder_heads
-        self.norm_attention, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm_attention = nn.LayerNorm(width)
+        self.norm_mlp = nn.LayerNorm(width)
         self.queries_keys_values = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
         self.mlp = MLP(width, width, cfg.encoder_hidden, cfg.activation)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        split = self.queries_keys_values(self.norm_attention(tokens)).unflatten(
-            2, (3, self.heads, -1)
-        )
+        """Shape: (n, frames, width) → the same."""
+        projected = self.queries_keys_values(self.norm_attention(tokens))
+        split = projected.unflatten(2, (3, self.heads, -1))
         queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
         attended = functional.scaled_dot_product_attention(queries, keys, values)
         tokens = tokens + self.out(attended.transpose(1, 2).flatten(2))
@@ -56,19 +71,34 @@ class _AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over normalised observation (P of ``sizes``) and encoded reference (R) or, without one, a learnt code."""
+    """MLP over the normalised observation and the encoded reference.
+
+    Without a reference a learnt code stands for the encoded one.
+
+    Args:
+        sizes: Sizes of observation (P) and reference window (R).
+        frames: Number of frames in a window.
+        outputs: Size of the output.
+        cfg: Options of the networks.
+    """
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
-        self.normalizer, self.reference_normalizer = map(EmpiricalNormalization, sizes)
+        observation_size, reference_size = sizes
+        self.normalizer = EmpiricalNormalization(observation_size)
+        self.reference_normalizer = EmpiricalNormalization(reference_size)
         if cfg.encoder == "transformer":
-            self.encoder: nn.Module = FrameTransformer(sizes[1], frames, cfg)
+            self.encoder: nn.Module = FrameTransformer(reference_size, frames, cfg)
         else:
             self.encoder = MLP(
-                sizes[1], cfg.encoder_size, cfg.encoder_hidden, cfg.activation, cfg.activation
+                reference_size,
+                cfg.encoder_size,
+                cfg.encoder_hidden,
+                cfg.activation,
+                cfg.activation,
             )
         self.no_reference = nn.Parameter(torch.zeros(cfg.encoder_size))
-        self.head = MLP(sizes[0] + cfg.encoder_size, outputs, cfg.hidden, cfg.activation)
+        self.head = MLP(observation_size + cfg.encoder_size, outputs, cfg.hidden, cfg.activation)
 
     def forward(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
@@ -83,7 +113,13 @@ class MimicNetwork(nn.Module):
     def update_normalizers(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> None:
-        """Take observations (…, P), and references (…, R) where there are some, into the running statistics."""
+        """Update the running statistics.
+
+        Args:
+            observation: Observations. Shape: (…, P).
+            reference: Reference windows, which count where ``mask`` is 1. Shape: (…, R).
+            mask: 1 with a reference, else 0. Shape: (…) or (…, 1).
+        """
         self.normalizer.update(observation.flatten(0, -2))
         present = mask.reshape(reference.shape[:-1]) > 0.5
         if present.any():
@@ -91,22 +127,39 @@ class MimicNetwork(nn.Module):
 
 
 class MimicGaussian(GaussianDistribution):
-    """A Gaussian with one learnt standard deviation where there is a reference and one where there is none."""
+    """A Gaussian with one learnt standard deviation with a reference, and another one without.
+
+    Args:
+        num_actions: Number of actions.
+        init_std: First standard deviation with a reference.
+        init_free_std: First standard deviation without a reference.
+    """
 
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
         super().__init__(num_actions, init_std, std_type="log")
         self.log_free_std_param = nn.Parameter(torch.full((num_actions,), init_free_std).log())
 
     def update_where(self, mean: torch.Tensor, mask: torch.Tensor) -> None:
-        """Become the distribution around ``mean`` (n, num_actions), with a reference where ``mask`` (n, 1) or (n,)."""
-        log_std = torch.where(
-            mask.reshape(-1, 1) > 0.5, self.log_std_param, self.log_free_std_param
-        )
+        """Become the distribution of some observations.
+
+        Args:
+            mean: Means. Shape: (n, num_actions).
+            mask: 1 with a reference, else 0. Shape: (n, 1) or (n,).
+        """
+        present = mask.reshape(-1, 1) > 0.5
+        log_std = torch.where(present, self.log_std_param, self.log_free_std_param)
         self._distribution = torch.distributions.Normal(mean, log_std.exp())
 
 
 class MimicPolicy(nn.Module):
-    """A :class:`MimicNetwork` whose output is the mean of a :class:`MimicGaussian`."""
+    """A Gaussian policy: a :class:`MimicNetwork` gives the mean of a :class:`MimicGaussian`.
+
+    Args:
+        sizes: Sizes of observation (P) and reference window (R).
+        frames: Number of frames in a window.
+        num_actions: Number of actions.
+        cfg: Options of the networks.
+    """
 
     def __init__(self, sizes: tuple[int, int], frames: int, num_actions: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -116,20 +169,20 @@ class MimicPolicy(nn.Module):
     def forward(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        """Mean actions; ``distribution`` is then that of these observations."""
+        """Return the mean actions. ``distribution`` is then the one of these observations."""
         mean = self.network(observation, reference, mask)
         self.distribution.update_where(mean, mask)
         return mean
 
     @property
     def output_std(self) -> torch.Tensor:
-        """Standard deviation of the actions where there is a reference. Shape: (num_actions,)."""
+        """Standard deviation of the actions with a reference. Shape: (num_actions,)."""
         return self.distribution.log_std_param.detach().exp()
 
     def as_jit(self) -> MimicNetwork:
-        """A copy that ``torch.jit.script`` takes: (observation, reference, mask) → mean actions, on the CPU."""
+        """Return a copy for ``torch.jit.script``, on the CPU, which gives the mean actions."""
         return copy.deepcopy(self.network).cpu().eval()
 
     def as_onnx(self, verbose: bool = False) -> MimicNetwork:
-        """A copy for ``torch.onnx.export``, on the CPU; ``verbose`` is rsl_rl's and not read."""
+        """Return a copy for ``torch.onnx.export``, on the CPU. ``verbose`` has no effect."""
         return self.as_jit()

@@ -1,4 +1,4 @@
-"""PPO for an actor that follows a reference, with constraints, a teacher and bonuses as far as they are asked for."""
+"""PPO for an actor that follows a reference, with optional constraints, teacher and bonuses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,23 +6,51 @@ from typing import Any
 
 import torch
 from tensordict import TensorDict
+from torch import nn
 from torch.nn import functional
 
-from legged_envs.checks import check_choice, check_number
+from legged_envs.checks import check_number
 from legged_envs.storage import MiniBatch
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
-from legged_envs.training.mimic.algorithm import MimicAlgorithm, Teacher, inputs, means, observed
-from legged_envs.training.mimic.bonus import Expert, Novelty, RewardBonus, StylePrior
+from legged_envs.training.mimic.algorithm import (
+    MimicAlgorithm,
+    Teacher,
+    inputs,
+    means,
+    stored_inputs,
+)
+from legged_envs.training.mimic.bonus import Novelty, RewardBonus
+from legged_envs.training.mimic.lagrange import Lagrange
 from legged_envs.training.mimic.networks import MimicNetwork
-from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
-from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_excess
+from legged_envs.training.mimic.style_prior import Expert, StylePrior
+from legged_envs.training.mimic_options import MimicPPOCfg
+
+LEARNING_RATES = (1e-5, 1e-2)
+"""Bounds of the adaptive learning rate, as in rsl_rl."""
+
+ADAPTATION = 1.5
+"""Factor by which the adaptive learning rate changes, as in rsl_rl."""
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017) with rsl_rl's interface for an actor that follows a reference; :meth:`update` moves
-    the normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
-    ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a
-    ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit together."""
+    """PPO (Schulman et al. 2017) with rsl_rl's interface for an actor that follows a reference.
+
+    Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
+    :meth:`update` moves the normalizers last.
+
+    Args:
+        env_obs: As of :class:`MimicAlgorithm`.
+        num_actions: As of :class:`MimicAlgorithm`.
+        frames: As of :class:`MimicAlgorithm`.
+        cfg: Options of the algorithm.
+        cost_names: Names of the cost terms; needed for ``cfg.lagrange``.
+        cost_limits: Their limits, mean costs per control step; needed for ``cfg.lagrange``.
+        teacher: The teacher; needed for ``cfg.dagger``.
+        expert: Draws pairs of states from motions; needed for ``cfg.amp``.
+
+    Raises:
+        ValueError: If one of these is missing, or they do not fit together.
+    """
 
     cfg: MimicPPOCfg
 
@@ -38,83 +66,109 @@ class MimicPPO(MimicAlgorithm):
         teacher: Teacher | None = None,
         expert: Expert | None = None,
     ):
-        super().__init__(
-            env_obs,
-            num_actions,
-            frames,
-            cfg,
-            CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS,
-        )
-        num_envs = len(env_obs)
+        groups = CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS
+        super().__init__(env_obs, num_actions, frames, cfg, groups)
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(
                 f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None"
             )
         self.teacher = teacher if cfg.dagger.coefficient else None
+        """The teacher of the DAgger loss."""
+        # Networks are made in this order, which their random weights depend on.
         self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
-        self.critics, critics = {"values": self.critic}, {"critic": self.critic}
-        """Who predicts which column of the storage: ``values``, and with constraints ``cost_values``."""
+        """Network of the value function."""
+        self.cost_critic: MimicNetwork | None = None
+        """Network of the value functions of the costs, with constraints."""
         self.lagrange: Lagrange | None = None
-        self.calm_envs = num_costs = 0
+        """Multipliers of the costs, with constraints."""
+        self.calm_envs = 0
         """Number of environments, the first ones, that act without noise."""
+        num_costs = 0
+        networks: dict[str, nn.Module] = {"critic": self.critic}
         if cfg.lagrange.enabled:
             check_number("lagrange.calm_fraction", cfg.lagrange.calm_fraction, 0.0, below=1.0)
-            self.calm_envs = min(math.ceil(cfg.lagrange.calm_fraction * num_envs), num_envs - 1)
-            lagrange = Lagrange(
-                cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device
-            )
-            self.lagrange = self._parts["lagrange"] = lagrange
-            num_costs = len(lagrange.names)
-            cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
-            critics["cost_critic"] = self.critics["cost_values"] = cost_critic
-        self.bonuses: list[RewardBonus] = []
+            calm_envs = math.ceil(cfg.lagrange.calm_fraction * self._num_envs)
+            # At least one environment explores.
+            self.calm_envs = min(calm_envs, self._num_envs - 1)
+            discount = cfg.gamma * cfg.gae_lambda
+            self.lagrange = Lagrange(cost_names, cost_limits, discount, cfg.lagrange, self.device)
+            self._parts["lagrange"] = self.lagrange
+            num_costs = len(self.lagrange.names)
+            self.cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
+            networks["cost_critic"] = self.cost_critic
+        self.bonuses = self._make_bonuses(env_obs, expert)
+        """Rewards that are added to the environment's."""
+        for bonus in self.bonuses:
+            self._parts[bonus.option] = bonus.network
+            self._parts[f"{bonus.option}_optimizer"] = bonus.optimizer
+        self._begin(
+            "rl", networks, apply_dagger_actions=self.teacher is not None, num_costs=num_costs
+        )
+        self._time_outs = torch.zeros(
+            cfg.steps_per_env, self._num_envs, dtype=torch.bool, device=self.device
+        )
+
+        self._final_inputs: list[list[torch.Tensor]] = []
+        """Inputs of the critics at the end of episodes that timed out in this rollout, in the order
+        of ``_time_outs``."""
+
+    def _make_bonuses(self, env_obs: TensorDict, expert: Expert | None) -> list[RewardBonus]:
+        cfg = self.cfg
+        bonuses: list[RewardBonus] = []
         if cfg.amp.amp_reward_weight:
             if expert is None:
                 raise ValueError(
                     f"amp.amp_reward_weight = {cfg.amp.amp_reward_weight} needs an expert, got None"
                 )
-            self.bonuses.append(StylePrior(cfg.amp, expert, env_obs, cfg.steps_per_env))
+            bonuses.append(StylePrior(cfg.amp, expert, env_obs, cfg.steps_per_env))
         if cfg.rnd.weight:
-            self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
-        for bonus in self.bonuses:
-            self._parts |= {
-                bonus.option: bonus.network,
-                f"{bonus.option}_optimizer": bonus.optimizer,
-            }
-        self._begin(
-            "rl", critics, apply_dagger_actions=self.teacher is not None, num_costs=num_costs
-        )
-        self._time_outs = torch.zeros(
-            cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device
-        )
-        self._final_inputs: list[list[torch.Tensor]] = []
-        """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
+            bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
+        return bonuses
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        actions, distribution = super().act(obs), self.actor.distribution
+        """Draw actions, and keep what belongs to them. Shape: (num_envs, num_actions)."""
+        actions = super().act(obs)
+        distribution = self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
-        transition, seen = self.transition, self._see(obs, CRITIC_GROUPS, "critic_")
+        transition = self.transition
+        seen = self._critic_inputs(obs)
         transition.action_mean, transition.action_sigma = distribution.params
         transition.actions_log_prob = distribution.log_prob(actions)
-        for column, critic in self.critics.items():
-            setattr(transition, column, critic(*seen))
+        transition.values = self.critic(*seen)
+        if self.cost_critic is not None:
+            transition.cost_values = self.cost_critic(*seen)
         if self.teacher is not None:
-            # Once the loss has faded out nobody reads the label, which the storage asks for all the same.
+            # Once the loss has faded out nothing reads the label, which the storage still asks for.
             transition.dagger_actions = self.teacher(*seen) if self.dagger_coefficient else actions
         self._acted_on = obs
         return actions
+
+    def _critic_inputs(self, obs: TensorDict) -> list[torch.Tensor]:
+        """Return the inputs of the critics, and keep them in the transition."""
+        seen = inputs(obs, CRITIC_GROUPS)
+        observation, reference, mask = seen
+        self.transition.critic_observations = observation
+        self.transition.critic_reference_observations = reference
+        self.transition.critic_reference_observations_mask = mask.squeeze(1) > 0.5
+        return seen
 
     @torch.no_grad()
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep a step's outcome. ValueError without ``costs`` for constraints, or ``final_obs`` where episodes end."""
-        step, time_outs, following = (
-            self.storage.step,
-            extras["time_outs"],
-            extras.get("final_obs", obs),
-        )
+        """Keep the outcome of a step.
+
+        Args:
+            obs: Observation after the step.
+            rewards: Rewards. Shape: (num_envs,).
+            dones: True where an episode ended. Shape: (num_envs,).
+            extras: ``time_outs``, with constraints ``costs``, and ``final_obs`` where episodes end.
+
+        Raises:
+            ValueError: If ``extras`` has no costs for constraints, or no final observations where
+                episodes end.
+        """
         if "final_obs" not in extras and dones.any():
             raise ValueError(
                 "extras must have final_obs, the true last observations, when episodes end"
@@ -125,183 +179,165 @@ class MimicPPO(MimicAlgorithm):
                     "extras must have costs, (num_envs, K), as lagrange.enabled is on; got none"
                 )
             self.transition.cost_rewards = self.lagrange.scaled(extras["costs"])
+        step = self.storage.step
+        time_outs = extras["time_outs"]
+        following = extras.get("final_obs", obs)
         if step == 0:
             self._final_inputs = []
         self._time_outs[step] = time_outs
         if time_outs.any():
-            self._final_inputs.append(
-                [part[time_outs] for part in inputs(following, CRITIC_GROUPS)]
-            )
+            final = [part[time_outs] for part in inputs(following, CRITIC_GROUPS)]
+            self._final_inputs.append(final)
         for bonus in self.bonuses:
             rewards = bonus.add(step, rewards, self._acted_on, following)
         super().process_env_step(obs, rewards, dones, extras)
 
     @torch.no_grad()
     def compute_returns(self, obs: TensorDict) -> None:
-        """Write returns and advantages; an episode that timed out goes on with the value of its last observation."""
-        seen = [
-            torch.cat(parts)
-            for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True)
-        ]
-        arguments: dict[str, Any] = {"gamma": self.cfg.gamma, "lam": self.cfg.gae_lambda}
-        for column, critic in self.critics.items():
-            last, finals = critic(*seen).tensor_split([self.storage.num_envs])
-            final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
-            final_values[self._time_outs] = finals
-            arguments |= {f"last_{column}": last, f"final_{column}": final_values}
-        self.storage.compute_returns(time_outs=self._time_outs, **arguments)
+        """Write returns and advantages.
+
+        An episode that timed out continues with the value of its last observation.
+
+            Args:
+                obs: Observation after the rollout.
+        """
+        # One pass for the observation after the rollout and all final ones.
+        seen = []
+        for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True):
+            seen.append(torch.cat(parts))
+        last_values, final_values = self._last_and_final_values(self.critic, seen)
+        values: dict[str, Any] = {"last_values": last_values, "final_values": final_values}
+        if self.cost_critic is not None:
+            last_costs, final_costs = self._last_and_final_values(self.cost_critic, seen)
+            values["last_cost_values"] = last_costs
+            values["final_cost_values"] = final_costs
+        self.storage.compute_returns(
+            gamma=self.cfg.gamma, lam=self.cfg.gae_lambda, time_outs=self._time_outs, **values
+        )
+
+    def _last_and_final_values(
+        self, critic: MimicNetwork, seen: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the values after the rollout and those where episodes timed out.
+
+        Shapes: (num_envs, K), (num_steps, num_envs, K).
+        """
+        last, finals = critic(*seen).tensor_split([self.storage.num_envs])
+        final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
+        final_values[self._time_outs] = finals
+        return last, final_values
 
     @property
     def dagger_coefficient(self) -> float:
+        """Weight of the DAgger loss in the present update."""
         cfg = self.cfg.dagger
         faded = self.iteration / cfg.decay_iterations if cfg.decay_iterations else 0.0
         return cfg.coefficient * max(0.0, 1.0 - faded)
 
     def update(self) -> dict[str, float]:
-        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes."""
+        """Learn from the rollout.
+
+        Returns:
+            Means of the losses, and other numbers of the update.
+        """
         constraints = self._constrain()
-        rows = [{bonus.reward_name: mean} for bonus in self.bonuses for mean in bonus.means]
+        rows: list[dict[str, torch.Tensor]] = []
+        for bonus in self.bonuses:
+            for mean in bonus.means:
+                rows.append({bonus.reward_name: mean})
         for batch in self.storage.mini_batches(self.cfg.mini_batches, self.cfg.epochs):
             loss, terms = self._loss(batch)
             self._descend(loss)
             rows.append(terms)
-            rows += [bonus.learn(batch.indices) for bonus in self.bonuses]
-        seen = observed(self.storage, "" if self.cfg.privileged_actor else "privileged_")
-        for critic in self.critics.values():
-            critic.update_normalizers(*seen)
+            for bonus in self.bonuses:
+                rows.append(bonus.learn(batch.indices))
+        seen = self._stored_critic_inputs()
+        self.critic.update_normalizers(*seen)
+        if self.cost_critic is not None:
+            self.cost_critic.update_normalizers(*seen)
         for bonus in self.bonuses:
             bonus.update_normalizer()
-        self._end_of_update()
-        return means(rows) | constraints
+        self._end_update()
+        return {**means(rows), **constraints}
+
+    def _stored_critic_inputs(self) -> list[torch.Tensor]:
+        if self.cfg.privileged_actor:
+            # The actor sees what the critics see, and nothing is kept twice.
+            return stored_inputs(self.storage)
+        storage: Any = self.storage
+        return [
+            storage.privileged_observations,
+            storage.privileged_reference_observations,
+            storage.privileged_reference_observations_mask,
+        ]
 
     def _constrain(self) -> dict[str, float]:
-        lagrange, storage = self.lagrange, self.storage
+        """Move the multipliers, and take the costs off the advantages.
+
+        Returns:
+            Numbers of the costs.
+        """
+        lagrange = self.lagrange
         if lagrange is None:
             return {}
-        referenced, measured = storage.reference_observations_mask, slice(self.calm_envs or None)
+        storage: Any = self.storage
+        referenced = storage.reference_observations_mask
+        # The limits are for a policy without noise: only environments without noise are measured,
+        # if there are any.
+        measured = slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
-        storage.advantages[:, : self.calm_envs] = (
-            0.0  # actions without noise say nothing about which noise is good
-        )
+        # Actions without noise do not show which noise is good.
+        storage.advantages[:, : self.calm_envs] = 0.0
         return lagrange.report(costs)
 
     def _loss(self, batch: MiniBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        cfg, distribution = self.cfg, self.actor.distribution
-        mean, seen = self.actor(*observed(batch)), observed(batch, "critic_")
-        with torch.no_grad():
-            kl = distribution.kl_divergence(
-                (batch.action_mean, batch.action_sigma), distribution.params
-            ).mean()
+        """Return the loss of a mini-batch, and its terms by name."""
+        cfg = self.cfg
+        mean = self.actor(*stored_inputs(batch))
+        kl = self._kl_divergence(batch)
         if cfg.schedule == "adaptive":
             self._adapt_learning_rate(kl.item())
-        advantages = batch.advantages.squeeze(1)
-        ratio = (distribution.log_prob(batch.actions) - batch.actions_log_prob.squeeze(1)).exp()
-        clipped = ratio.clamp(1.0 - cfg.clip, 1.0 + cfg.clip)
-        surrogate = -torch.min(advantages * ratio, advantages * clipped).mean()
-        entropy = distribution.entropy.mean()
+        surrogate = self._surrogate(batch)
+        entropy = self.actor.distribution.entropy.mean()
+        seen = [
+            batch.critic_observations,
+            batch.critic_reference_observations,
+            batch.critic_reference_observations_mask,
+        ]
         value = functional.mse_loss(self.critic(*seen), batch.returns)
         loss = surrogate + cfg.value_loss * value - cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
         if batch.cost_returns is not None:
-            terms["cost_value"] = functional.mse_loss(
-                self.critics["cost_values"](*seen), batch.cost_returns
-            )
+            assert self.cost_critic is not None
+            terms["cost_value"] = functional.mse_loss(self.cost_critic(*seen), batch.cost_returns)
             loss = loss + cfg.value_loss * terms["cost_value"]
         if self.dagger_coefficient and batch.dagger_actions is not None:
             terms["dagger"] = functional.mse_loss(mean, batch.dagger_actions)
             loss = loss + self.dagger_coefficient * terms["dagger"]
         return loss, terms
 
+    @torch.no_grad()
+    def _kl_divergence(self, batch: MiniBatch) -> torch.Tensor:
+        """Return the mean divergence of the present policy from the one that collected."""
+        distribution = self.actor.distribution
+        before = (batch.action_mean, batch.action_sigma)
+        return distribution.kl_divergence(before, distribution.params).mean()
+
+    def _surrogate(self, batch: MiniBatch) -> torch.Tensor:
+        """Return PPO's clipped loss of the policy."""
+        advantages = batch.advantages.squeeze(1)
+        log_prob = self.actor.distribution.log_prob(batch.actions)
+        ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
+        clipped = ratio.clamp(1.0 - self.cfg.clip, 1.0 + self.cfg.clip)
+        return -torch.min(advantages * ratio, advantages * clipped).mean()
+
     def _adapt_learning_rate(self, kl: float) -> None:
-        """As rsl_rl: from 1e-5 to 1e-2."""
+        """Lower or raise the learning rate where the divergence is too large or too small."""
+        lowest, highest = LEARNING_RATES
         if kl > 2.0 * self.cfg.desired_kl:
-            self.learning_rate = max(1e-5, self.learning_rate / 1.5)
+            self.learning_rate = max(lowest, self.learning_rate / ADAPTATION)
         elif 0.0 < kl < 0.5 * self.cfg.desired_kl:
-            self.learning_rate = min(1e-2, self.learning_rate * 1.5)
+            self.learning_rate = min(highest, self.learning_rate * ADAPTATION)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-
-
-class Lagrange:
-    """A multiplier λ_k ≥ 0 for each of K cost terms, with and without a reference by itself. The storage gets (1 − γλ)
-    · cost / limit: as a generalised advantage sums temporal differences with weights that add up to 1 / (1 − γλ), cost
-    advantages are mean excesses of cost per control step in units of the limit. ``cfg.costs`` chooses of ``names``,
-    whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value is invalid."""
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        limits: Sequence[float],
-        discount: float,
-        cfg: LagrangeCfg,
-        device: torch.device,
-    ):
-        if not limits or len(limits) != len(names) or min(limits) <= 0.0:
-            given = f"cost_names = {tuple(names)} and cost_limits = {tuple(limits)}"
-            raise ValueError(
-                f"lagrange needs a cost name and a positive limit for each cost term, got {given}"
-            )
-        check_number("gamma · gae_lambda with lagrange", discount, below=1.0)
-        for name in cfg.costs:
-            check_choice("each of lagrange.costs", name, names)
-        self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
-        self.names = tuple(names[k] for k in self._columns)
-        self.limits = torch.tensor(
-            [limits[k] for k in self._columns], dtype=torch.float32, device=device
-        )
-        self.scale = 1.0 - discount
-        gains = {
-            name: getattr(cfg, name)
-            for name in ("integral", "proportional", "derivative", "maximum")
-        }
-        initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
-        self.multipliers = PIDMultipliers(initial, **gains)
-        """Without a reference, and with one. Shape of the values: (2, K)."""
-
-    def scaled(self, costs: torch.Tensor) -> torch.Tensor:
-        """What the storage gets of the costs of a step. Shapes: (…, all terms) → (…, K)."""
-        return costs[..., self._columns] * (self.scale / self.limits)
-
-    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per step
-        without and with a reference (or NaN). Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
-        fractions = (
-            torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)])
-            / self.scale
-        )
-        self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
-        return fractions * self.limits
-
-    def combine_(
-        self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor
-    ) -> None:
-        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised. Each A^c_k is centred and
-        divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, a step's
-        cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
-        for rows, multipliers in zip(
-            (~referenced, referenced), self.multipliers.values, strict=True
-        ):
-            costs = cost_advantages[rows]
-            if not len(costs):
-                continue
-            std, mean = torch.std_mean(costs, dim=0, correction=0)
-            excess = (costs - mean) @ (multipliers / std.clamp(min=self.scale))
-            advantages[rows] = (advantages[rows] - excess.unsqueeze(1)) / (1.0 + multipliers.sum())
-
-    def report(self, costs: torch.Tensor) -> dict[str, float]:
-        """Mean ``costs`` (2, K) from :meth:`ascend` and the multipliers by name, ``free_…`` without a reference."""
-        kinds = ("free_cost", "cost", "free_multiplier", "multiplier")
-        names = [f"{kind}/{name}" for kind in kinds for name in self.names]
-        values = torch.stack((costs, self.multipliers.values)).flatten().tolist()
-        return {
-            name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)
-        }
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.multipliers.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.multipliers.load_state_dict(
-            {name: part.to(self.limits.device) for name, part in state.items()}
-        )

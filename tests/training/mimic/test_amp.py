@@ -25,13 +25,13 @@ from legged_envs.motions import (
 )
 from legged_envs.robots import GO2
 from legged_envs.tasks import make_task_cfg
-from legged_envs.training.mimic.bonus import (
+from legged_envs.training.mimic.amp_observations import amp_observations
+from legged_envs.training.mimic.ppo import MimicPPO
+from legged_envs.training.mimic.style_prior import (
     Discriminator,
     ExpertTransitions,
     StylePrior,
-    amp_observations,
 )
-from legged_envs.training.mimic.ppo import MimicPPO
 from legged_envs.training.mimic_options import AmpCfg, MimicPPOCfg
 
 

@@ -15,7 +15,7 @@ from chase import (
     make,
 )
 
-from legged_envs.training.mimic.ppo import Lagrange
+from legged_envs.training.mimic.lagrange import Lagrange
 from legged_envs.training.mimic_options import (
     LagrangeCfg,
 )

@@ -24,8 +24,9 @@ from chase import (
 )
 from tensordict import TensorDict
 
-from legged_envs.training.mimic.bonus import Novelty, StylePrior
+from legged_envs.training.mimic.bonus import Novelty
 from legged_envs.training.mimic.networks import MimicNetwork
+from legged_envs.training.mimic.style_prior import StylePrior
 from legged_envs.training.mimic_options import (
     LagrangeCfg,
     MimicNetworkCfg,
@@ -124,7 +125,7 @@ def test_each_networks_gradient_is_clipped_by_itself() -> None:
     env = Chase(8)
     algorithm = make(env, EVERYTHING, max_grad_norm=1e-3, lagrange=LagrangeCfg(enabled=True))
     iterate(algorithm, env, 1)
-    for network in (algorithm.actor, *algorithm.critics.values()):
+    for network in (algorithm.actor, algorithm.critic, algorithm.cost_critic):
         norm = torch.cat([parameter.grad.flatten() for parameter in network.parameters()]).norm()
         assert norm.item() == pytest.approx(1e-3, rel=1e-3)
 

@@ -75,7 +75,7 @@ def test_returns_bootstrap_time_outs_from_final_observations_as_a_float64_loop()
     algorithm = make(env, EVERYTHING, **options)
     obs, rows = env.get_observations(), []
     seen: list[int] = []
-    for critic in algorithm.critics.values():
+    for critic in (algorithm.critic, algorithm.cost_critic):
         critic.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
     with torch.inference_mode():
         for _ in range(STEPS):
@@ -94,7 +94,7 @@ def test_returns_bootstrap_time_outs_from_final_observations_as_a_float64_loop()
         inputs = [of[group] for group in ("critic", "critic_reference", "critic_reference_mask")]
         with torch.no_grad():
             return torch.cat(
-                [critic(*inputs) for critic in algorithm.critics.values()], dim=1
+                [critic(*inputs) for critic in (algorithm.critic, algorithm.cost_critic)], dim=1
             ).double()
 
     advantage, advantages, targets = torch.zeros(6, 3).double(), [], []

@@ -1,0 +1,213 @@
+"""Adversarial motion prior: a reward for moving in the style of motions."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import torch
+from rsl_rl.modules import MLP, EmpiricalNormalization
+from tensordict import TensorDict
+from torch import nn
+
+from legged_envs import rotation
+from legged_envs.managers import ObservationGroupCfg
+from legged_envs.motions import MotionError, MotionLibrary, MotionSample
+from legged_envs.robots import RobotCfg
+from legged_envs.training.mimic.bonus import RewardBonus
+from legged_envs.training.mimic_options import AmpCfg
+
+Pairs = tuple[torch.Tensor, torch.Tensor]
+"""States and the states one control step later. Shapes: (n, S), (n, S)."""
+
+Expert = Callable[[int], Pairs]
+"""Function that draws a number of pairs from motions."""
+
+
+class Discriminator(nn.Module):
+    """Tells pairs of successive states of motions (D = 1) from the policy's (D = −1).
+
+    Least-squares loss, gradient penalty and reward are those of Peng et al. 2021, eq. 6 to 8, as in
+    Escontrela et al. 2022.
+
+    Args:
+        state_size: Size S of a state.
+        cfg: Options of the prior.
+    """
+
+    def __init__(self, state_size: int, cfg: AmpCfg):
+        super().__init__()
+        self.normalizer = EmpiricalNormalization(state_size)
+        self.network = MLP(2 * state_size, 1, cfg.hidden, cfg.activation)
+        self.gradient_penalty = cfg.gradient_penalty
+
+    def forward(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
+        """Return D of pairs of states. Shapes: (n, S), (n, S) → (n,)."""
+        return self.network(self._pair(previous, current)).squeeze(1)
+
+    def _pair(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
+        return torch.cat((self.normalizer(previous), self.normalizer(current)), dim=1)
+
+    def reward(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
+        """Return max(0, 1 − ¼ (D − 1)²). Shapes: (n, S), (n, S) → (n,)."""
+        excess = self(previous, current) - 1.0
+        return (1.0 - 0.25 * excess.square()).clamp_(min=0.0)
+
+    def losses(self, policy: Pairs, expert: Pairs) -> dict[str, torch.Tensor]:
+        """Return the loss and the mean D of both kinds of pairs.
+
+        The loss ``amp`` is E_expert (D − 1)² + E_policy (D + 1)² + w/2 · E_expert ‖∇D‖².
+
+        Args:
+            policy: Pairs of the policy.
+            expert: Pairs of motions.
+        """
+        pair = self._pair(*expert).requires_grad_()
+        of_expert = self.network(pair)
+        of_policy = self(*policy)
+        (gradient,) = torch.autograd.grad(of_expert.sum(), pair, create_graph=True)
+        penalty = 0.5 * self.gradient_penalty * gradient.square().sum(dim=1).mean()
+        fit = (of_expert - 1.0).square().mean() + (of_policy + 1.0).square().mean()
+        return {
+            "amp": fit + penalty,
+            "amp_expert": of_expert.mean(),
+            "amp_policy": of_policy.mean(),
+        }
+
+
+class StylePrior(RewardBonus):
+    """A reward from 0 to 1 for states that a :class:`Discriminator` takes for those of motions.
+
+    Args:
+        cfg: Options of the prior.
+        expert: Draws pairs of states from motions.
+        env_obs: An observation of all environments.
+        num_steps: Number of steps in a rollout.
+    """
+
+    option = "amp"
+    reward_name = "style_reward"
+    network: Discriminator
+
+    def __init__(self, cfg: AmpCfg, expert: Expert, env_obs: TensorDict, num_steps: int):
+        super().__init__(cfg.group, env_obs, num_steps)
+        self.expert = expert
+        self.task_weight = cfg.task_reward_weight
+        self.weight = cfg.amp_reward_weight
+        self.network = Discriminator(self.after.shape[2], cfg).to(self.after.device)
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=cfg.learning_rate, fused=True
+        )
+
+    def _reward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+        return self.network.reward(before, after)
+
+    def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
+        return self.network.losses((before, after), self.expert(len(before)))
+
+    def update_normalizer(self) -> None:
+        """Update the running statistics with states of the rollout and as many of motions."""
+        states = self.after.flatten(0, 1)
+        _, expert_states = self.expert(len(states))
+        self.network.normalizer.update(torch.cat((states, expert_states)))
+
+
+class ExpertTransitions:
+    """Pairs of successive states of motions, as an observation group sees them.
+
+    They are the states of a robot that does exactly what the clips do.
+
+    There is a pair at every control step of every clip. Clips are drawn by their weight, the valid
+    pairs of a clip with the same probability.
+
+    Args:
+        library: The motions.
+        group: The observation group. Its terms may read ``root_pos_w``, ``root_quat_w``,
+            ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``,
+            ``joint_offset`` and ``joint_vel`` of ``env.robot``.
+        step_dt: Duration of a control step, s.
+
+    Raises:
+        ValueError: If a term reads anything else.
+        MotionError: If no clip with a weight above 0 has a valid pair.
+    """
+
+    def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
+        self._group = group
+        clips, times = _control_steps(library, step_dt)
+        sample = library.sample(clips, times)
+        usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
+        values = self._values(sample, library.robot)
+
+        self.previous = values[:-1][usable]
+        """First states of all pairs, before noise, clip and scale. Shape: (P, S)."""
+        self.current = values[1:][usable]
+        """Second states of all pairs, before noise, clip and scale. Shape: (P, S)."""
+        clip_of_pair = clips[:-1][usable]
+        pairs_of_clip = clip_of_pair.bincount(minlength=library.num_clips)
+
+        self.weights = (library.weight / pairs_of_clip)[clip_of_pair]
+        """Relative frequency of each pair. Shape: (P,)."""
+        if not self.weights.any():
+            raise MotionError(
+                f"AMP needs a clip with a weight above 0 and two valid states {step_dt:g} s apart; "
+                f"none of {', '.join(library.names)} is one"
+            )
+
+    def sample(self, n: int) -> Pairs:
+        """Draw ``n`` pairs, with noise where the group is noisy, from torch's generator."""
+        drawn = torch.multinomial(self.weights, n, replacement=True)
+        previous = self._observed(self.previous[drawn])
+        current = self._observed(self.current[drawn])
+        return previous, current
+
+    def _values(self, sample: MotionSample, robot: RobotCfg) -> torch.Tensor:
+        """Return the values of the terms for a robot in the state of ``sample``. Shape: (n, S)."""
+        env = SimpleNamespace(robot=_robot_state(sample, robot))
+        values = []
+        for name, term in self._group.terms.items():
+            try:
+                values.append(term.func(env, **term.params))
+            except AttributeError as error:
+                raise ValueError(
+                    f"AMP's term {name!r} reads what no motion has: {error}; leave it out"
+                ) from error
+        self._sizes = [value.shape[1] for value in values]
+        return torch.cat(values, dim=1)
+
+    def _observed(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values with the noise, clip and scale of their terms. Shape: (n, S) → (n, S)."""
+        parts = values.split(self._sizes, dim=1)
+        shown = []
+        for term, value in zip(self._group.terms.values(), parts, strict=True):
+            if self._group.noisy and term.noise:
+                value = value + term.noise * (2.0 * torch.rand_like(value) - 1.0)
+            if term.clip is not None:
+                value = value.clamp(*term.clip)
+            shown.append(value * value.new_tensor(term.scale))
+        return torch.cat(shown, dim=1)
+
+
+def _control_steps(library: MotionLibrary, step_dt: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return clip and time, s, of every control step of all clips, clip after clip."""
+    steps = library.duration.double() / step_dt
+    # A loop's last pair leads into its next repetition. Durations are rounded, which must not add
+    # or lose a step.
+    num_steps = torch.where(library.loops, (steps - 1e-6).ceil(), (steps + 1e-6).floor()).long()
+    clips = torch.arange(library.num_clips, device=library.device)
+    clips = clips.repeat_interleave(num_steps + 1)
+    counts = [torch.arange(n + 1, dtype=torch.float64) for n in num_steps]
+    times = step_dt * torch.cat(counts).to(library.device)
+    return clips, times
+
+
+def _robot_state(sample: MotionSample, robot: RobotCfg) -> SimpleNamespace:
+    """Return the quantities of ``env.robot`` that a motion has."""
+    to_base = rotation.conjugate(sample.root_quat_w)
+    down = to_base.new_tensor((0.0, 0.0, -1.0))
+    default_joint_pos = sample.joint_pos.new_tensor(robot.default_joint_pos)
+    return SimpleNamespace(
+        **vars(sample),
+        lin_vel_b=rotation.rotate(to_base, sample.root_lin_vel_w),
+        ang_vel_b=sample.root_ang_vel_b,
+        projected_gravity=rotation.rotate(to_base, down),
+        joint_offset=sample.joint_pos - default_joint_pos,
+    )

@@ -1,0 +1,292 @@
+"""Preparation of a training: all checks, before anything slow is done or written."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from legged_envs.checks import check_choice, check_known, whole_number
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.evaluation.evaluator import metrics_of
+from legged_envs.evaluation.metrics.task import TaskMetrics
+from legged_envs.policy.policy import load_policy
+from legged_envs.runs.options import LARGEST_SEED, check_option_numbers, check_size
+from legged_envs.runs.trackers import TRACKERS
+from legged_envs.system_checks import check_inputs, check_installed
+from legged_envs.tasks import make_task_cfg, make_training_defaults
+from legged_envs.tasks.kind import TaskKind, kind_of
+from legged_envs.tasks.mimic import imitating
+from legged_envs.tasks.training_defaults import TrainingDefaults
+from legged_envs.training.checkpoint import (
+    check_changes,
+    read_checkpoint,
+    resolve_resume,
+    run_folder,
+)
+from legged_envs.training.mimic.amp_observations import amp_observations
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
+from legged_envs.training.options import (
+    ALGORITHMS,
+    TRAINING_MODULES,
+    AlgorithmCfg,
+    PPOCfg,
+    TrainCfg,
+)
+from legged_envs.viewing.scenes import Scene, make_scenes
+
+MOST_THREADS = 256
+"""Largest number of threads that a machine with fewer cores takes. More are nearly always a
+mistake."""
+
+
+@dataclass
+class Prepared:
+    """A training that has been checked and can begin."""
+
+    cfg: TrainCfg
+    """The options, complete."""
+
+    algo: AlgorithmCfg
+    """The options of the algorithm, complete; the same object as ``cfg.algo``."""
+
+    task: TaskCfg
+    """The task with all changes, as it is trained and evaluated."""
+
+    defaults: TrainingDefaults
+    """The training defaults of the task."""
+
+    coarse: float
+    """Share of the training with coarse physics."""
+
+    first_trot: float
+    """Factor of the weight of the reward ``trot`` at the start."""
+
+    run_dir: Path
+    """The run folder. It may not exist yet."""
+
+    metrics: type[TaskMetrics]
+    """Class that measures the policy."""
+
+    scenes: list[Scene]
+    """Scenes of the film. Empty: no film."""
+
+    checkpoint: dict[str, Any] | None
+    """The checkpoint that the run continues from. None: a new run."""
+
+    warm_start: dict[str, Any] | None
+    """The checkpoint with the networks that a new run begins with. None: it begins with random
+    networks."""
+
+
+def prepare(cfg: TrainCfg) -> Prepared:
+    """Check the options of a training, and complete them with the task's defaults.
+
+    Raises:
+        ValueError: If an option does not suit the task or the resumed run.
+        FileNotFoundError: If there is no run to resume or to begin with, or no file of motions or
+            of a teacher.
+        FileExistsError: If another run is in the folder.
+        ModuleNotFoundError: If a module that a training needs is not installed.
+    """
+    cfg, checkpoint = resolve_resume(cfg)
+    registered = make_task_cfg(cfg.task_id)
+    defaults = make_training_defaults(cfg.task_id)
+    cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
+    check_inputs("--motions", cfg.motions)
+    check_changes(cfg.changes)
+    run_dir = run_folder(cfg)
+    task = override(registered, cfg.changes)
+    task.check()
+    if kind_of(task).imitates_motions:
+        task = imitating(task, cfg.clips, cfg.motions)
+    _check_algorithm(algo, task)
+    # Before the observations of the algorithm are added: a film does not depend on these.
+    film = make_scenes(task, total=cfg.video_seconds) if cfg.video else []
+    _add_algorithm_observations(algo, task)
+    warm_start = None
+    if cfg.warm_start is not None and checkpoint is None:
+        # Networks of PPO may be those of another task of the robot.
+        same_task = None if isinstance(algo, PPOCfg) else cfg.task_id
+        warm_start = read_checkpoint(cfg.warm_start, same_task)
+    return Prepared(
+        cfg=cfg,
+        algo=algo,
+        task=task,
+        defaults=defaults,
+        coarse=coarse_fraction(cfg, task, defaults),
+        first_trot=first_trot_factor(cfg, task, defaults),
+        run_dir=run_dir,
+        metrics=metrics_of(task),
+        scenes=film,
+        checkpoint=checkpoint,
+        warm_start=warm_start,
+    )
+
+
+def default_config(task_id: str) -> dict[str, Any]:
+    """Return the ``training`` and ``task`` configurations of a training with default options."""
+    task = make_task_cfg(task_id)
+    defaults = make_training_defaults(task_id)
+    training, _ = with_defaults(TrainCfg(task_id), kind_of(task), defaults)
+    return {"training": training, "task": task}
+
+
+def with_defaults(
+    cfg: TrainCfg, kind: TaskKind, defaults: TrainingDefaults
+) -> tuple[TrainCfg, AlgorithmCfg]:
+    """Check the options of a training, and complete those that are None.
+
+    Args:
+        cfg: The options.
+        kind: Kind of the task.
+        defaults: Training defaults of the task.
+
+    Returns:
+        A copy of the options, and those of its algorithm.
+
+    Raises:
+        ValueError: If an option is out of its range, or does not suit the kind of the task or other
+            options.
+        ModuleNotFoundError: If a module that a training needs is not installed.
+    """
+    check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
+    check_installed(*TRAINING_MODULES)
+    check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
+    algo: AlgorithmCfg
+    if cfg.algo is not None:
+        algo = cfg.algo
+    elif kind.imitates_motions:
+        algo = MimicPPOCfg()
+    else:
+        algo = PPOCfg()
+    if isinstance(algo, PPOCfg):
+        algo = _complete_ppo(algo, defaults)
+    _check_combination(cfg, algo, kind)
+    _check_numbers(cfg, algo)
+    iterations = cfg.iterations
+    if iterations is None and cfg.minutes is None:
+        iterations = defaults.iterations
+    return replace(cfg, algo=algo, iterations=iterations), algo
+
+
+def _complete_ppo(algo: PPOCfg, defaults: TrainingDefaults) -> PPOCfg:
+    gamma = algo.gamma
+    final_gamma = algo.final_gamma
+    if final_gamma is None:
+        # A discount that was given is kept over the run; only the task's own moves.
+        final_gamma = defaults.final_gamma if gamma is None else gamma
+    if gamma is None:
+        gamma = defaults.gamma
+    return replace(
+        algo,
+        gamma=gamma,
+        final_gamma=final_gamma,
+        hidden=defaults.hidden if algo.hidden is None else algo.hidden,
+        init_std=defaults.init_std if algo.init_std is None else algo.init_std,
+        entropy=defaults.entropy if algo.entropy is None else algo.entropy,
+    )
+
+
+def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> None:
+    """Check that options suit the kind of the task and each other."""
+    fitting = ("mmppo", "distillation") if kind.imitates_motions else ("ppo",)
+    given = _algorithm_name(algo)
+    if given not in fitting:
+        raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given}")
+    if not kind.imitates_motions:
+        if cfg.clips:
+            raise ValueError(f"--clips is for mimic tasks, and {cfg.task_id!r} is not one")
+        if cfg.motions:
+            raise ValueError(f"--motions is for mimic tasks, and {cfg.task_id!r} is not one")
+    if cfg.warm_start is not None and isinstance(algo, MimicDistillationCfg):
+        raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
+    if isinstance(algo, PPOCfg) and algo.noise_kept != 1.0 and cfg.warm_start is None:
+        raise ValueError(
+            f"--noise-kept is for a --warm-start, got {algo.noise_kept:g} without one; "
+            "a new run has --init-std"
+        )
+    if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
+        raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
+
+
+def _algorithm_name(algo: object) -> str:
+    for name, options in ALGORITHMS.items():
+        if type(algo) is options:
+            return name
+    return repr(algo)
+
+
+def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
+    check_option_numbers(cfg)
+    check_option_numbers(algo)
+    whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
+    whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
+    check_size("--num-envs", cfg.num_envs)
+    check_size("--episodes", cfg.episodes)
+    if isinstance(algo, MimicDistillationCfg):
+        return
+    samples = cfg.num_envs * algo.steps_per_env
+    if algo.mini_batches > samples:
+        raise ValueError(
+            f"--mini-batches must be at most num_envs · steps_per_env = {samples}, "
+            f"got {algo.mini_batches}"
+        )
+
+
+def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
+    """Check that the cost terms and the teacher that an algorithm names exist."""
+    if isinstance(algo, PPOCfg):
+        return
+    if isinstance(algo, MimicPPOCfg):
+        check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
+        if not algo.dagger.coefficient:
+            return
+    load_policy(teacher_path(algo))
+
+
+def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
+    """Add to a task the observation groups that only the algorithm needs."""
+    if isinstance(algo, MimicPPOCfg) and algo.amp.amp_reward_weight:
+        task.observations.setdefault(algo.amp.group, amp_observations())
+
+
+def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
+    """Return the share of a training with coarse physics.
+
+    Raises:
+        ValueError: If it is given for a task with physics that cannot be coarser.
+    """
+    can_be_coarse = task.is_reconfigurable and task.sim.decimation % 2 == 0
+    if cfg.coarse and not can_be_coarse:
+        raise ValueError(
+            "--coarse halves sim.decimation of a task of terms, "
+            f"got {cfg.coarse} for {cfg.task_id!r}"
+        )
+    if cfg.coarse is not None:
+        return cfg.coarse
+    # Changes may have put a task that is flat by default on rough ground.
+    if can_be_coarse and not kind_of(task).has_terrain:
+        return defaults.coarse
+    return 0.0
+
+
+def first_trot_factor(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
+    """Return the factor of the weight of the reward ``trot`` at the start of a training.
+
+    Raises:
+        ValueError: If it is given for a task without that reward.
+    """
+    rewards_trot = (
+        task.is_reconfigurable and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
+    )
+    if cfg.first_trot is not None:
+        if not rewards_trot:
+            raise ValueError(
+                f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"
+            )
+        return cfg.first_trot
+    # Networks of another run know how to trot.
+    begins_anew = cfg.warm_start is None and not kind_of(task).has_terrain
+    if rewards_trot and begins_anew:
+        return defaults.first_trot
+    return 1.0
