@@ -1,4 +1,4 @@
-"""The rooms of the house: what each may import, and that imports point down."""
+"""The rooms of the package: imports point down, make no circle, and need nothing that a room must not import."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,10 @@ RL_LIBRARIES = (
 )
 FORBIDDEN = {
     "checks": ("gymnasium", "torch", "mujoco", "numpy"),
+    "errors": ("gymnasium", "torch", "mujoco", "numpy"),
+    "tables": ("gymnasium", "torch", "mujoco", "numpy"),
     "configuration": ("gymnasium", "torch", "mujoco", "numpy"),
+    "system_checks": ("gymnasium", "torch", "mujoco", "numpy"),
     "state": ("gymnasium", "mujoco"),
     "rng": ("gymnasium", "mujoco"),
     "rotation": ("gymnasium", "mujoco"),
@@ -34,13 +39,7 @@ FORBIDDEN = {
     "terrains": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
     "terrains.cfg": ("gymnasium", "torch", "mujoco", "numpy"),
     "storage": ("gymnasium", "mujoco", "legged_envs.envs", *RL_LIBRARIES),
-    "sim": ("gymnasium", "mujoco", "legged_envs.mdp", "legged_envs.managers", *RL_LIBRARIES),
-    "motions": ("gymnasium", "mujoco", "legged_envs.mdp", *RL_LIBRARIES),
-    "isaacgym": ("gymnasium", "torch", "mujoco", "numpy", *RL_LIBRARIES),
-    "mdp": ("gymnasium", "mujoco", *RL_LIBRARIES),
-    "managers": ("gymnasium", "mujoco", *RL_LIBRARIES),
-    "envs": ("mujoco", "legged_envs.tasks", "legged_envs.wrappers", *RL_LIBRARIES),
-    "tasks": ("gymnasium", "torch", "mujoco"),
+    "datasets.episodes": ("gymnasium", "mujoco", "legged_envs.envs"),
     "wrappers": (
         "torch",
         "mujoco",
@@ -49,29 +48,71 @@ FORBIDDEN = {
         "legged_envs.envs",
         *RL_LIBRARIES,
     ),
-    "registration": ("torch", "mujoco"),
+    "sim": ("gymnasium", "mujoco", "legged_envs.mdp", "legged_envs.managers", *RL_LIBRARIES),
+    "motions": ("gymnasium", "mujoco", "legged_envs.mdp", *RL_LIBRARIES),
+    "robot_check": ("gymnasium", "legged_envs.mdp", "legged_envs.envs", *RL_LIBRARIES),
+    "mdp": ("gymnasium", "mujoco", *RL_LIBRARIES),
+    "mdp.rewards": ("gymnasium", "mujoco", *RL_LIBRARIES),
+    "managers": ("gymnasium", "mujoco", *RL_LIBRARIES),
+    "envs": (
+        "mujoco",
+        "legged_envs.compat",
+        "legged_envs.tasks",
+        "legged_envs.wrappers",
+        *RL_LIBRARIES,
+    ),
+    "compat.adapter": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
+    "compat.isaac_gym": ("gymnasium", "torch", "mujoco", "numpy", *RL_LIBRARIES),
+    "compat.isaac_lab": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
+    "compat.legged_gym": ("mujoco", *RL_LIBRARIES),
+    "compat.omni_isaac_gym": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
+    "tasks": ("gymnasium", "torch", "mujoco"),
+    "registration": ("torch", "mujoco", "legged_envs.compat", "legged_envs.envs"),
+    "runs.run_folder": ("torch", "mujoco", *RL_LIBRARIES),
+    "policy.policy": RL_LIBRARIES,
+    "evaluation.evaluator": RL_LIBRARIES,
+    "viewing.play": RL_LIBRARIES,
+    "training.options": ("mujoco", *RL_LIBRARIES),
+    "cli": ("torch", "mujoco", *RL_LIBRARIES),
 }
-"""What may be missing, or must not be reached, when a room is imported."""
+"""What may be missing, or must not be reached, when a room or a module of it is imported."""
 
 FLOORS = (
-    {"checks", "errors", "state", "tables"},
-    {"configuration", "system_checks"},
-    {"rotation", "rng", "robots", "terrains", "storage", "wrappers"},
+    {"checks", "errors", "tables"},
+    {"state", "system_checks", "configuration"},
+    {"rotation", "rng", "robots", "terrains", "storage", "datasets", "wrappers"},
     {"sim", "motions"},
-    {"conformance", "robot_check"},
-    {"mdp"},
+    {"conformance", "robot_check", "mdp"},
     {"managers"},
     {"envs"},
-    {"workflows", "isaacgym"},
+    {"compat"},
     {"tasks"},
     {"registration"},
-    {"rl"},
+    {"runs", "policy"},
+    {"evaluation"},
+    {"viewing"},
+    {"training"},
     {"cli"},
 )
-"""The rooms from the ground up: one imports from its own floor's other rooms nothing, from lower floors anything."""
+"""The rooms from the ground up: each may import rooms of lower floors only."""
+
+ABOVE_COMPAT = {
+    "tasks",
+    "registration",
+    "runs",
+    "policy",
+    "evaluation",
+    "viewing",
+    "training",
+    "cli",
+}
+"""Rooms that may import ``compat``."""
+
+USES_REGISTER = {"legged_envs.compat.legged_gym.task_registry"}
+"""Modules below ``registration`` that call ``legged_envs.register``, as their users do."""
 
 BLOCK = """
-import importlib.abc, sys
+import importlib, importlib.abc, sys
 import legged_envs
 for name in [n for n in sys.modules if n.startswith("legged_envs.") or n.split(".")[0] in {blocked!r}]:
     del sys.modules[name]
@@ -80,7 +121,7 @@ class Block(importlib.abc.MetaPathFinder):
         if any(name == b or name.startswith(b + ".") for b in {blocked!r}):
             raise ImportError(f"{{name}} is out of bounds here")
 sys.meta_path.insert(0, Block())
-import legged_envs.{room}
+importlib.import_module("legged_envs.{room}")
 """
 
 
@@ -108,7 +149,7 @@ print(json.dumps(told))
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, str]:
-    """Room → "imported", or what went wrong, in a process of its own."""
+    """Room → "imported", or what went wrong, in a separate process."""
     codes = {room: BLOCK.format(blocked=blocked, room=room) for room, blocked in FORBIDDEN.items()}
     words = [sys.executable, "-c", IN_FORKS, json.dumps(codes)]
     return json.loads(
@@ -122,40 +163,129 @@ def test_a_room_is_imported_without_what_it_must_not_import(room, imports):
     assert imports[room] == "imported"
 
 
-def rooms_imported_by(path: Path) -> set[str]:
-    """The rooms that a file imports anywhere, also inside of functions."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module
-            and node.module.split(".")[0] == "legged_envs"
-        ):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names if alias.name.startswith("legged_envs.")}
-    floors = set().union(*FLOORS)
-    return {name.split(".")[1] for name in names if name.split(".")[1] in floors}
+def modules() -> dict[str, Path]:
+    """Every module of the package with its file; the wrappers lie behind a link."""
+    found = {}
+    for path in sorted({*ROOT.rglob("*.py"), *(ROOT / "wrappers").rglob("*.py")}):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(("legged_envs", *parts)).removesuffix(".__init__")
+        found[name] = path
+    return found
 
 
-def files() -> list[tuple[str, Path]]:
-    """Every file of the package with its room."""
-    found = []
-    for path in sorted([*ROOT.rglob("*.py"), *(ROOT / "wrappers").glob("*.py")]):
-        parts = path.relative_to(ROOT).parts
-        found.append((parts[0].removesuffix(".py"), path))
-    return [(room, path) for room, path in dict.fromkeys(found) if room != "__init__"]
+def nodes_that_run(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a file, also inside of functions, but not those for type checkers alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from nodes_that_run(node)
 
 
-@pytest.mark.parametrize("room", sorted(set().union(*FLOORS) - {"workflows"}))
-def test_imports_point_down(room):
-    floor = next(i for i, rooms in enumerate(FLOORS) if room in rooms)
-    below = set().union(*FLOORS[:floor])
-    mine = [path for r, path in files() if r == room]
-    assert mine
-    for path in mine:
-        assert rooms_imported_by(path) <= below | {room}, path
+def modules_imported_by(path: Path, known: frozenset[str]) -> set[str]:
+    """The modules of this package that a file imports anywhere."""
+    found = set()
+    for node in nodes_that_run(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in known else node.module)
+    return found & known
+
+
+@cache
+def import_graph() -> dict[str, frozenset[str]]:
+    """Module → the modules of this package that it imports."""
+    files = modules()
+    known = frozenset(files)
+    return {
+        name: frozenset(modules_imported_by(path, known) - {name}) for name, path in files.items()
+    }
+
+
+def room_of(module: str) -> str | None:
+    """The room of a module; None for the package itself and for ``python -m legged_envs``."""
+    room = module.split(".")[1] if "." in module else None
+    return None if room == "__main__" else room
+
+
+def room_graph() -> dict[str, set[str]]:
+    """Room → the rooms that it imports."""
+    graph: dict[str, set[str]] = {}
+    for module, imported in import_graph().items():
+        room = room_of(module)
+        if room is not None:
+            rooms = {room_of(name) for name in imported}
+            graph.setdefault(room, set()).update(rooms - {room, None})
+    return graph
+
+
+def circles(graph: dict[str, set[str]] | dict[str, frozenset[str]]) -> list[list[str]]:
+    """The groups of two or more nodes that all reach each other: strongly connected components."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for following in graph.get(waiting.pop(), ()):
+                if following not in seen:
+                    seen.add(following)
+                    waiting.append(following)
+        reached[start] = seen
+    groups = {
+        frozenset(other for other in reached[start] if start in reached.get(other, ()))
+        for start in graph
+    }
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def test_circles_are_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert circles(graph) == [["b", "c"], ["d", "e"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = import_graph()
+    assert len(graph) > 200
+    assert circles(graph) == []
+
+
+def test_no_rooms_import_each_other_in_a_circle():
+    assert circles(room_graph()) == []
 
 
 def test_every_room_has_a_floor():
-    assert {room for room, _ in files()} <= set().union(*FLOORS) | {"__main__"}
+    assert set(room_graph()) == set().union(*FLOORS)
+
+
+@pytest.mark.parametrize("room", sorted(set().union(*FLOORS)))
+def test_imports_point_down(room):
+    floor = next(i for i, rooms in enumerate(FLOORS) if room in rooms)
+    below = set().union(*FLOORS[:floor])
+    upward = {}
+    for module, imported in import_graph().items():
+        if room_of(module) == room:
+            rooms = {room_of(name) for name in imported} - {room, None}
+            upward[module] = rooms - below
+    assert upward
+    assert not {module: rooms for module, rooms in upward.items() if rooms}
+
+
+def test_only_tasks_and_what_is_above_import_the_words_of_other_frameworks():
+    importing = {room for room, imported in room_graph().items() if "compat" in imported}
+    assert importing <= ABOVE_COMPAT
+
+
+def test_only_the_registry_of_a_framework_reaches_up_through_the_package_itself():
+    floor = next(i for i, rooms in enumerate(FLOORS) if "registration" in rooms)
+    below = set().union(*FLOORS[:floor])
+    reaching = {
+        module
+        for module, imported in import_graph().items()
+        if "legged_envs" in imported and room_of(module) in below
+    }
+    assert reaching == USES_REGISTER
