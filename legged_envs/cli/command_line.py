@@ -71,6 +71,7 @@ GL_SWITCHES = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "o
 """Values of MUJOCO_GL that MuJoCo takes on all systems, in addition to glfw."""
 
 ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+"""Codes with which a terminal changes its color."""
 BOX_DRAWING = re.compile("[\u2500-\u257f]")
 """Characters of which tyro draws frames and lines."""
 

@@ -10,12 +10,19 @@ from legged_envs.viewing.scenes import Command, Scene, find_command_ranges
 
 # Numbers of GLFW. MuJoCo's window itself does nothing with these keys.
 UP_KEY = 265
+"""Number of the arrow up."""
 DOWN_KEY = 264
+"""Number of the arrow down."""
 LEFT_KEY = 263
+"""Number of the arrow left."""
 RIGHT_KEY = 262
+"""Number of the arrow right."""
 HOME_KEY = 268
+"""Number of Home."""
 END_KEY = 269
+"""Number of End."""
 ENTER_KEY = 257
+"""Number of Enter."""
 
 KEYS: dict[int, Command] = {
     UP_KEY: (0.1, 0.0, 0.0),

@@ -1,4 +1,4 @@
-"""``isaacgym.gymutil``: command lines, configurations, and the names of drawings, which are not drawn."""
+"""`isaacgym.gymutil`: command lines and configurations. Drawings have names, but are not drawn."""
 
 import argparse
 import re
@@ -13,10 +13,17 @@ from legged_envs.compat.isaac_gym.torch_utils import present_device
 
 
 def parse_device_str(device: str) -> tuple[str, int]:
-    """``"cuda:1"`` → ("cuda", 1), ("cpu", 0) on a machine without CUDA; ValueError for what is no such device."""
-    if not re.fullmatch(r"(cpu|cuda|gpu)(:\d+)?", str(device).lower()):
+    """Return type and index of a device: ``("cuda", 1)`` for ``"cuda:1"``.
+
+    On a machine without CUDA, each device is ``("cpu", 0)``.
+
+    Raises:
+        ValueError: If there is no such kind of device.
+    """
+    name = str(device).lower()
+    if not re.fullmatch(r"(cpu|cuda|gpu)(:\d+)?", name):
         raise ValueError(f"a device must be 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
-    kind, _, number = present_device(str(device).lower().replace("gpu", "cuda")).partition(":")
+    kind, _, number = present_device(name.replace("gpu", "cuda")).partition(":")
     return kind, int(number or 0)
 
 
@@ -26,11 +33,37 @@ def parse_arguments(
     no_graphics: bool = False,
     custom_parameters: list[dict[str, Any]] | None = None,
 ) -> argparse.Namespace:
-    """The command line, by Isaac Gym's own options and ``custom_parameters``, dicts with ``name`` and what
-    ``add_argument`` takes. Devices of CUDA become the CPU on a machine that has none."""
+    """Read the command line. Devices of CUDA become the CPU on a machine without CUDA.
+
+    Args:
+        description: Text of ``--help``.
+        headless: Add the option ``--headless``.
+        no_graphics: Add the option ``--nographics``.
+        custom_parameters: Further options: dicts with ``name``, and arguments of ``add_argument``.
+
+    Returns:
+        The options, and ``device``, ``use_gpu``, ``use_gpu_pipeline`` and ``physics_engine``.
+    """
     parser = argparse.ArgumentParser(description=description)
-    for option in ("--headless",) * headless + ("--nographics",) * no_graphics:
-        parser.add_argument(option, action="store_true", help="run without a window")
+    if headless:
+        parser.add_argument("--headless", action="store_true", help="run without a window")
+    if no_graphics:
+        parser.add_argument("--nographics", action="store_true", help="run without a window")
+    _add_own_options(parser)
+    for parameter in custom_parameters or []:
+        options = {key: value for key, value in parameter.items() if key != "name"}
+        parser.add_argument(parameter["name"], **options)
+    args = parser.parse_args()
+    _replace_missing_devices(args)
+    args.sim_device_type, args.compute_device_id = parse_device_str(args.sim_device)
+    args.device = args.sim_device_type
+    args.use_gpu = args.sim_device_type == "cuda"
+    args.use_gpu_pipeline = args.use_gpu and args.pipeline != "cpu"
+    args.physics_engine = SIM_FLEX if args.flex else SIM_PHYSX
+    return args
+
+
+def _add_own_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>"
     )
@@ -38,57 +71,67 @@ def parse_arguments(
         "--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are"
     )
     parser.add_argument("--graphics_device_id", type=int, default=0)
-    for option in ("--physx", "--flex"):
-        parser.add_argument(
-            option, action="store_true", help="the engine is MuJoCo in place of PhysX; no FleX"
-        )
-    for option in ("--num_threads", "--subscenes", "--slices"):
-        parser.add_argument(
-            option, type=int, default=0, help="of the engine; num_threads alone has an effect"
-        )
-    for parameter in custom_parameters or []:
-        parser.add_argument(
-            parameter["name"], **{key: parameter[key] for key in parameter if key != "name"}
-        )
-    args = parser.parse_args()
+    engine_help = "the engine is MuJoCo in place of PhysX; no FleX"
+    parser.add_argument("--physx", action="store_true", help=engine_help)
+    parser.add_argument("--flex", action="store_true", help=engine_help)
+    number_help = "of the engine; num_threads alone has an effect"
+    parser.add_argument("--num_threads", type=int, default=0, help=number_help)
+    parser.add_argument("--subscenes", type=int, default=0, help=number_help)
+    parser.add_argument("--slices", type=int, default=0, help=number_help)
+
+
+def _replace_missing_devices(args: argparse.Namespace) -> None:
+    """Replace devices of CUDA by the CPU on a machine without CUDA, and print which."""
+    # Codebases add options of their own that name devices, such as --rl_device.
     for name, value in vars(args).items():
-        if (
-            isinstance(value, str)
-            and re.fullmatch(r"cuda(:\d+)?", value)
-            and present_device(value) == "cpu"
-        ):
+        if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
+            continue
+        if present_device(value) == "cpu":
             setattr(args, name, "cpu")
             print(
                 f"legged_envs.compat.isaac_gym: --{name}={value} is the CPU on this machine",
                 file=sys.stderr,
             )
-    args.sim_device_type, args.compute_device_id = parse_device_str(args.sim_device)
-    args.device, args.use_gpu = args.sim_device_type, args.sim_device_type == "cuda"
-    args.use_gpu_pipeline = args.use_gpu and args.pipeline != "cpu"
-    args.physics_engine = SIM_FLEX if args.flex else SIM_PHYSX
-    return args
 
 
 def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
-    """Write a configuration to ``params``: a dict, or ``vars`` of a class, where parts are dicts or classes too. Names
-    that are not of Isaac Gym are left to others; ValueError for one that is nearly one of them."""
+    """Write a configuration into parameters.
+
+    Args:
+        config: A dict, or ``vars`` of a class. Its parts are dicts or classes too. Names that Isaac
+            Gym does not have are ignored.
+        params: The parameters.
+
+    Raises:
+        ValueError: If a name is nearly one of Isaac Gym's.
+    """
     check_spelling("the sim config", config, SimParams.FIELDS)
     for name, value in config.items():
         if name == "gravity":
             params.gravity = value if isinstance(value, Vec3) else Vec3(*value)
-        elif name in ("physx", "flex"):
+        elif name == "physx":
             part = value if isinstance(value, Mapping) else vars(value)
-            for key in params.physx.FIELDS.keys() & part.keys() if name == "physx" else ():
-                setattr(params.physx, key, part[key])
-        elif name in SimParams.FIELDS:
+            for key in params.physx.FIELDS:
+                if key in part:
+                    setattr(params.physx, key, part[key])
+        elif name != "flex" and name in SimParams.FIELDS:
             setattr(params, name, value)
 
 
 def draw_lines(*args: Any, **kwargs: Any) -> None:
-    """Nothing is drawn, of no shape."""
+    """Do nothing: no lines are drawn."""
 
 
-WireframeBoxGeometry = WireframeSphereGeometry = draw_lines
+class WireframeBoxGeometry:
+    """A box that is not drawn."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+class WireframeSphereGeometry:
+    """A sphere that is not drawn."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def __getattr__(name: str) -> NoReturn:
