@@ -105,11 +105,9 @@ def _check_factory(name: str, given: Any, expected: str) -> None:
 
 def _translated_cfg(cls: Any, make_cfg: "str | Callable[[], Any]") -> "TaskCfg":
     """Return the configuration of a task in the words of another framework."""
-    if isinstance(cls, str):
-        cls = resolve_name(cls)
-    if isinstance(make_cfg, str):
-        make_cfg = resolve_name(make_cfg)
-    cfg: TaskCfg = cls.task_cfg(make_cfg())
+    user_class = resolve_name(cls) if isinstance(cls, str) else cls
+    make = resolve_name(make_cfg) if isinstance(make_cfg, str) else make_cfg
+    cfg: TaskCfg = user_class.task_cfg(make())
     return cfg
 
 

@@ -112,6 +112,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         super().__init__(cfg)
         self.is_complete = user is None
         self._makes_user = user is None
+
         self.user: Any = cfg.user_class.__new__(cfg.user_class) if user is None else user
         """The user's object."""
 

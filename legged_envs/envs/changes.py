@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Union
 from legged_envs.checks import check_known
 
 Cfg = TypeVar("Cfg")
+
 ROOT = "the task"
 """Name of the whole configuration in errors."""
 

@@ -3,9 +3,7 @@
 import copy
 import dataclasses
 import os
-import pickle
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -16,12 +14,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, create_empty_array
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs import saved_state
 from legged_envs.envs.arguments import check_actions, check_reset_options, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.episode_log import EpisodeLog
-from legged_envs.envs.execution import step_mode
+from legged_envs.envs.execution import export, replace_rows, step_mode
 from legged_envs.envs.managed import ManagedEnv
+from legged_envs.envs.saved_state import StatefulEnv
 from legged_envs.envs.task import Task
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
@@ -32,7 +30,7 @@ MAX_PICTURES = 4
 """Largest number of environments that :meth:`CoreVectorEnv.render` draws."""
 
 
-class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
+class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
     """A vector environment that has a task. Nobody subclasses it.
 
     There is no time limit and no autoreset: wrappers add both. An environment whose episode ended
@@ -83,13 +81,14 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         check_choice("observations", observations, ("policy", "dict"))
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         task.cfg.check()
-        self._arguments: dict[str, Any] = {
+        self.arguments: dict[str, Any] = {
             "device": device,
             "sim": sim,
             "array": array,
             "observations": observations,
             "render_mode": render_mode,
         }
+        """Arguments that the environment was made with, except task and number."""
         self.task = task
         """The task of the environments."""
         # A copy: what is changed in the given one later must not change half of this environment.
@@ -97,9 +96,11 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         """Configuration of the task."""
         task.cfg = self.cfg
         self.num_envs = num_envs
+
         self.array = array
         """Kind of arrays that are taken and returned, ``"numpy"`` or ``"torch"``."""
         self.render_mode = render_mode
+
         self.step_dt = self.cfg.sim.step_dt
         """Duration of one control step, s."""
         self.decimation = self.cfg.sim.decimation
@@ -109,6 +110,7 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         self.max_episode_length = self.cfg.max_episode_length
         """Time limit of an episode, control steps; None without one."""
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
+
         self.shows_groups = observations == "dict"
         """True if every observation group is shown, not only ``"policy"``."""
         self._process = os.getpid()
@@ -121,9 +123,11 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
 
     def _make_simulation(self, sim: str, device: str) -> None:
         cfg = self.cfg
+
         self.sim = make_simulation(sim, cfg.robot, cfg.sim, self.num_envs, device, cfg.scene)
         """The physics of all environments, seen through the first robot."""
         self.sim.viewer = cfg.viewer
+
         self.device = self.sim.device
         """Device of all tensors."""
         self.random = RandomStreams(self.num_envs, self.device)
@@ -192,6 +196,7 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
             gym.spaces.Dict(shown) if self.shows_groups else shown["policy"]
         )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
         self.last_observation: dict[str, Any] = {}
         """Observation groups of the last step or reset."""
         for name, space in shown.items():
@@ -239,7 +244,7 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
             self.start_episodes(env_ids, seed)
             rows = self.task.observe(env_ids)
             for name, last in self.last_observation.items():
-                self.last_observation[name] = _replace_rows(last, env_ids, rows[name])
+                self.last_observation[name] = replace_rows(last, env_ids, rows[name])
         self.has_begun = True
         return self._export_observation(), self._report_log()
 
@@ -286,10 +291,10 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         info = {"cost": cost, "costs": costs, **task.step_info()}
         return (
             self._export_observation(),
-            self.export(reward),
-            self.export(terminated),
-            self.export(truncated),
-            self.export(info),
+            export(reward, self.array),
+            export(terminated, self.array),
+            export(truncated, self.array),
+            export(info, self.array),
         )
 
     def end_episodes(self, mask: Any) -> None:
@@ -351,65 +356,6 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         self.task.close()
         self.sim.close()
 
-    def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that the future of the environments depends on.
-
-        Raises:
-            RuntimeError: Before the first ``reset``.
-        """
-        if not self.has_begun:
-            raise RuntimeError("get_state() was called before reset()")
-        return self.collect_state()
-
-    def collect_state(self) -> dict[str, Any]:
-        """Return the state also before the first reset: see :meth:`get_state`."""
-        if not self.is_built:
-            self.build()
-        return saved_state.collect(self)
-
-    @contextmanager
-    def preserved(self) -> Iterator[None]:
-        """Return to the present state at the end of the block."""
-        state = self.collect_state()
-        generator = self._np_random
-        generator_seed = self._np_random_seed
-        has_begun = self.has_begun
-        yield
-        self.set_state(state)
-        self._np_random = generator
-        self._np_random_seed = generator_seed
-        self.has_begun = has_begun
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state of an equal environment.
-
-        The structure of the state is compared; numbers of the configuration, such as gains, are not.
-
-        Args:
-            state: A state from :meth:`get_state`.
-
-        Raises:
-            ValueError: If the state has another structure; nothing is changed then.
-        """
-        if not self.is_built:
-            self.build()
-        with torch.inference_mode(False):
-            saved_state.restore(self, state)
-        self.has_begun = True
-
-    def __reduce__(self) -> Any:
-        # The state is pickled separately, so that a spawned process gets it by value and not as
-        # shared memory.
-        state = pickle.dumps((self.has_begun, self.collect_state()))
-        made_from = (type(self.task), self.cfg, self.num_envs, self._arguments)
-        return _make_again, made_from, {"spec": self.spec, "state": state}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.spec = state["spec"]
-        has_begun, saved = pickle.loads(state["state"])
-        self.set_state(saved)
-        self.has_begun = has_begun
-
     def start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
         """Seed, place and begin the episodes of ``env_ids`` (n,); :meth:`reset` calls it."""
         if seed is None and not self.has_begun:
@@ -453,9 +399,9 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
         self.has_ended[env_ids] = True
 
     def _report_log(self) -> dict[str, Any]:
-        log = {name: self.export(value) for name, value in self.log.take().items()}
+        log = {name: export(value, self.array) for name, value in self.log.take().items()}
         for name, value in self.task.take_log().items():
-            log[name] = self.export(value) if isinstance(value, torch.Tensor) else value
+            log[name] = export(value, self.array) if isinstance(value, torch.Tensor) else value
         return {"log": log} if log else {}
 
     def _check_usable(self, call: str) -> None:
@@ -473,51 +419,9 @@ class CoreVectorEnv(ManagedEnv, VectorEnv, TableRepr):
     def _keep_observation(self, observation: Mapping[str, Any]) -> None:
         self.last_observation = {name: observation[name] for name in self.last_observation}
 
-    def export(self, value: Any) -> Any:
-        """Return copies of tensors, also in dicts and tuples, as the kind of array of this env.
-
-        A tensor made in inference mode could not take part in the caller's autograd, but its clone
-        can; and what the caller keeps must not keep the memory of other results alive.
-        """
-        if not isinstance(value, torch.Tensor):
-            return map_tree(self.export, value)
-        return value.cpu().numpy().copy() if self.array == "numpy" else value.clone()
-
     def _export_observation(self) -> Any:
-        """Return a copy of the last observation: the caller's changes must not reach it."""
-        observation = {name: self.export(value) for name, value in self.last_observation.items()}
+        # A copy: the caller's changes must not reach the last observation.
+        observation = {
+            name: export(value, self.array) for name, value in self.last_observation.items()
+        }
         return observation if self.shows_groups else observation["policy"]
-
-
-def make_core(cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
-    """Make the vector environment of a configuration, without time limit and autoreset.
-
-    Args:
-        cfg: Configuration of the task.
-        num_envs: Number of environments.
-        arguments: Keyword arguments of :class:`CoreVectorEnv`.
-    """
-    return CoreVectorEnv(cfg.make_task(), num_envs, **arguments)
-
-
-def _make_again(
-    task_class: type[Task], cfg: TaskCfg, num_envs: int, arguments: dict[str, Any]
-) -> CoreVectorEnv:
-    return CoreVectorEnv(task_class(cfg), num_envs, **arguments)
-
-
-def _replace_rows(value: Any, env_ids: torch.Tensor, rows: Any) -> Any:
-    """Return a copy of a tensor, or of a dict of them, with new rows for ``env_ids``."""
-    return map_tree(lambda old, new: old.index_copy(0, env_ids, new), value, rows)
-
-
-def unwrap(env: VectorEnv) -> CoreVectorEnv:
-    """Return the core environment under a stack of wrappers.
-
-    Raises:
-        TypeError: If there is another environment.
-    """
-    core: object = env.unwrapped
-    if not isinstance(core, CoreVectorEnv):
-        raise TypeError(f"expected a CoreVectorEnv under the wrappers, got {type(core).__name__}")
-    return core

@@ -18,6 +18,7 @@ class EpisodeLog:
         """Names of the columns of :attr:`rows`."""
         is_count = [name == "episodes" or name.startswith("termination/") for name in self.names]
         self._is_count = torch.tensor(is_count, device=device)
+
         self.rows = torch.zeros(0, len(self.names), dtype=torch.float32, device=device)
         """Values of the episodes that were not reported yet. Shape: (episodes, columns)."""
 

@@ -1,11 +1,14 @@
-"""How the maths of a step runs in PyTorch."""
+"""How the maths of a step runs in PyTorch, and how its results leave."""
 
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from threadpoolctl import LibController, ThreadpoolController
+
+from legged_envs.state import map_tree
 
 
 @contextmanager
@@ -48,3 +51,23 @@ def _openmp_libraries() -> list[LibController]:
         for library in libraries
         if library.user_api == "openmp" and "torch" in str(library.filepath)
     ]
+
+
+def export(value: Any, array: str) -> Any:
+    """Return copies of tensors, also in dicts and tuples, for the caller of an environment.
+
+    A tensor made in inference mode could not take part in the caller's autograd, but its clone
+    can; and what the caller keeps must not keep the memory of other results alive.
+
+    Args:
+        value: A tensor, or a tree of tensors.
+        array: Kind of the copies, ``"numpy"`` or ``"torch"``.
+    """
+    if not isinstance(value, torch.Tensor):
+        return map_tree(lambda leaf: export(leaf, array), value)
+    return value.cpu().numpy().copy() if array == "numpy" else value.clone()
+
+
+def replace_rows(value: Any, env_ids: torch.Tensor, rows: Any) -> Any:
+    """Return a copy of a tensor, or of a dict of them, with new rows for ``env_ids``."""
+    return map_tree(lambda old, new: old.index_copy(0, env_ids, new), value, rows)

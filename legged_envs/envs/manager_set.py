@@ -148,7 +148,7 @@ class ManagerSet:
             if group.concatenate:
                 spaces[name] = self._observation_box(group.size)
             else:
-                parts = {}
+                parts: dict[str, gym.Space[Any]] = {}
                 for term, width in zip(group.names, group.widths, strict=True):
                     parts[term] = self._observation_box(width)
                 spaces[name] = gym.spaces.Dict(parts)

@@ -1,11 +1,18 @@
 """The saved state of a core environment."""
 
-from typing import TYPE_CHECKING, Any
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
 
 from legged_envs.envs.arguments import check_same_structure
+from legged_envs.envs.task import Task
 from legged_envs.state import copy_state, restore_state
 
 if TYPE_CHECKING:
+    from legged_envs.envs.cfg import TaskCfg
     from legged_envs.envs.core import CoreVectorEnv
 
 
@@ -71,3 +78,90 @@ def _check_structure(env: "CoreVectorEnv", state: dict[str, Any], present: dict[
     episodes = len(state.get("ended_rows", ()))
     expected["ended_rows"] = env.log.rows.new_zeros(episodes, len(env.log.names))
     check_same_structure(state, expected, "the state")
+
+
+class StatefulEnv:
+    """Gives :class:`~legged_envs.envs.CoreVectorEnv` the methods of a saved state."""
+
+    task: Task
+    cfg: "TaskCfg"
+    num_envs: int
+    arguments: dict[str, Any]
+    spec: Any
+    is_built: bool
+    has_begun: bool
+    _np_random: Any
+    _np_random_seed: int | None
+
+    def build(self) -> None:
+        """Let the task build its parts."""
+        raise NotImplementedError
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that the future of the environments depends on.
+
+        Raises:
+            RuntimeError: Before the first ``reset``.
+        """
+        if not self.has_begun:
+            raise RuntimeError("get_state() was called before reset()")
+        return self.collect_state()
+
+    def collect_state(self) -> dict[str, Any]:
+        """Return the state also before the first reset: see :meth:`get_state`."""
+        if not self.is_built:
+            self.build()
+        return collect(cast("CoreVectorEnv", self))
+
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """Return to the present state at the end of the block."""
+        state = self.collect_state()
+        generator = self._np_random
+        generator_seed = self._np_random_seed
+        has_begun = self.has_begun
+        yield
+        self.set_state(state)
+        self._np_random = generator
+        self._np_random_seed = generator_seed
+        self.has_begun = has_begun
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state of an equal environment.
+
+        The structure of the state is compared; numbers of the configuration, such as gains, are not.
+
+        Args:
+            state: A state from :meth:`get_state`.
+
+        Raises:
+            ValueError: If the state has another structure; nothing is changed then.
+        """
+        if not self.is_built:
+            self.build()
+        with torch.inference_mode(False):
+            restore(cast("CoreVectorEnv", self), state)
+        self.has_begun = True
+
+    def __reduce__(self) -> Any:
+        # The state is pickled separately, so that a spawned process gets it by value and not as
+        # shared memory.
+        state = pickle.dumps((self.has_begun, self.collect_state()))
+        made_from = (type(self), type(self.task), self.cfg, self.num_envs, self.arguments)
+        return _make_again, made_from, {"spec": self.spec, "state": state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.spec = state["spec"]
+        has_begun, saved = pickle.loads(state["state"])
+        self.set_state(saved)
+        self.has_begun = has_begun
+
+
+def _make_again(
+    env_class: type["CoreVectorEnv"],
+    task_class: type[Task],
+    cfg: "TaskCfg",
+    num_envs: int,
+    arguments: dict[str, Any],
+) -> "CoreVectorEnv":
+    return env_class(task_class(cfg), num_envs, **arguments)

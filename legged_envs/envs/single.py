@@ -8,7 +8,7 @@ import numpy as np
 
 from legged_envs.envs.arguments import action_array
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.core import make_core
+from legged_envs.envs.make import make_core
 from legged_envs.state import map_tree
 from legged_envs.tables import Table, TableRepr
 
@@ -26,6 +26,7 @@ class LeggedEnv(TableRepr, gym.Env):
 
     def __init__(self, cfg: TaskCfg, **kwargs: Any):
         core = make_core(cfg, 1, array="numpy", **kwargs)
+
         self.core = core
         """Vector environment of this one robot."""
         self.cfg = core.cfg
@@ -35,6 +36,7 @@ class LeggedEnv(TableRepr, gym.Env):
         del self.metadata["autoreset_mode"]
         self.observation_space = core.single_observation_space
         self.action_space = core.single_action_space
+
         self.cost_names = core.cost_names
         """Names of the elements of ``info["costs"]``."""
         self.cost_limits = core.cost_limits

@@ -59,6 +59,7 @@ class ActionManager(Manager):
         self.scale = torch.cat([term.scale for term in self.terms.values()])
         """Scale of each element. Shape: (size,)."""
         self._random = env.random.stream("action_delay")
+
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """Actions of this control step. Shape: (num_envs, size)."""
         self.previous = torch.zeros_like(self.current)

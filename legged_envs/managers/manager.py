@@ -33,6 +33,7 @@ class Manager(Stateful, TableRepr):
 
     def __init__(self, env: Env, cfg: Mapping[str, Any]):
         self._env = env
+
         self.cfg = cfg
         """Name of each term mapped to its configuration."""
         self.names = tuple(cfg)
@@ -94,9 +95,11 @@ class TermManager(Manager, ABC):
         super().__init__(env, cfg)
         self._scalar = scalar
         self.log_names = tuple(f"{kind}/{name}" for name in cfg) if scalar else ()
+
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         """The terms, in order."""
         values = [term.check(env, dtype, scalar) for term in self.terms]
+
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
         """Number of columns of each term."""
         self.is_builtin = all(term.is_builtin for term in self.terms)

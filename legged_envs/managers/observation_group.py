@@ -76,13 +76,9 @@ class ObservationGroup(TermManager):
         self._order: torch.Tensor | None = None
         if self.history > 1:
             self.STATE += ("past",)
-            self.past = torch.zeros(
-                self._env.num_envs,
-                self.history,
-                sum(self.sizes),
-                dtype=torch.float32,
-                device=self._env.device,
-            )
+            shape = (self._env.num_envs, self.history, sum(self.sizes))
+
+            self.past = torch.zeros(shape, dtype=torch.float32, device=self._env.device)
             """Vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
             if by_term:
                 self._order = self._columns_by_term(steps)
@@ -109,20 +105,24 @@ class ObservationGroup(TermManager):
         return torch.cat(parts).to(self._env.device)
 
     def _prepare_scaling(self) -> None:
-        scale = self._row("scale", [cfg.scale for cfg in self._term_cfgs])
-        self._scale = scale if (scale != 1.0).any() else None
+        scale = self._field_row("scale")
+        has_scale = bool((scale != 1.0).any())
+        self._scale = scale if has_scale else None
         self._clip: tuple[torch.Tensor, torch.Tensor] | None = None
         if any(cfg.clip is not None for cfg in self._term_cfgs):
-            bounds = [cfg.clip or (-math.inf, math.inf) for cfg in self._term_cfgs]
-            low = self._row("clip", [bound[0] for bound in bounds])
-            high = self._row("clip", [bound[1] for bound in bounds])
-            self._clip = (low, high)
+            lows = []
+            highs = []
+            for cfg in self._term_cfgs:
+                low, high = cfg.clip or (-math.inf, math.inf)
+                lows.append(low)
+                highs.append(high)
+            self._clip = (self._row("clip", lows), self._row("clip", highs))
 
     def _prepare_noise(self) -> None:
         env = self._env
-        noise = self._row("noise", [cfg.noise for cfg in self._term_cfgs])
-        offset = self._row("offset", [cfg.offset for cfg in self._term_cfgs])
-        dropout = self._row("dropout", [cfg.dropout for cfg in self._term_cfgs])
+        noise = self._field_row("noise")
+        offset = self._field_row("offset")
+        dropout = self._field_row("dropout")
         if not self.noisy:
             for row in (noise, offset, dropout):
                 row.zero_()
@@ -131,14 +131,17 @@ class ObservationGroup(TermManager):
         self._noise = noise[self._noisy_columns] / DRAW_HALF_WIDTH
         self._lossy_columns = _span_of_nonzero(dropout)
         # A number drawn below this is lost.
-        self._kept_from = dropout[self._lossy_columns] * 2.0 * DRAW_HALF_WIDTH - DRAW_HALF_WIDTH
+        probability = dropout[self._lossy_columns]
+        self._kept_from = probability * 2.0 * DRAW_HALF_WIDTH - DRAW_HALF_WIDTH
         self._num_draws = len(self._noise) + len(self._kept_from)
         self._random = env.random.stream(f"observation_noise/{self.name}")
+
         self.noise_draw = torch.zeros(
             env.num_envs, self._num_draws, dtype=torch.int32, device=env.device
         )
         """Random integers of the next observation. Shape: (num_envs, draws)."""
         self._offset_bound = offset if offset.any() else None
+
         self.offsets = torch.zeros(
             env.num_envs, len(offset), dtype=torch.float32, device=env.device
         )
@@ -147,13 +150,17 @@ class ObservationGroup(TermManager):
             self.STATE += ("offsets",)
 
     def _prepare_delays(self) -> None:
-        delays = self._row("delay", [cfg.delay for cfg in self._term_cfgs]).long()
+        delays = self._field_row("delay").long()
         self._max_delay = int(delays.max()) if len(delays) else 0
         self._delay_index = self._max_delay - delays
         if self._max_delay:
             self.STATE += ("before",)
             self.before = self.offsets.unsqueeze(1).repeat(1, self._max_delay, 1)
             """Values of the last steps, the oldest first. Shape: (num_envs, max delay, width)."""
+
+    def _field_row(self, field: str) -> torch.Tensor:
+        """Return the values of a field of the configurations for every column, shape (width,)."""
+        return self._row(field, [getattr(cfg, field) for cfg in self._term_cfgs])
 
     def _row(self, field: str, values: Iterable[Any]) -> torch.Tensor:
         """Return the values of a field for every column, shape (width,).
@@ -180,10 +187,12 @@ class ObservationGroup(TermManager):
             seen = torch.cat((self.before, value.unsqueeze(1)), dim=1)
             self.before = seen[:, 1:]
             index = self._delay_index.expand(len(seen), 1, -1)
-            value = seen.gather(1, index).squeeze(1)
+            value = seen.gather(1, index)
+            value = value.squeeze(1)
         value = self._apply_effects(value, self.offsets, self.noise_draw)
         if self.history > 1:
-            self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
+            newest = value.unsqueeze(1)
+            self.past = torch.cat((self.past[:, 1:], newest), dim=1)
             value = self._flatten(self.past)
         self.value = value
 
@@ -234,7 +243,8 @@ class ObservationGroup(TermManager):
         """Return an observation as the environment shows it: a vector, or a dict of terms."""
         if self.concatenate:
             return value
-        return dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
+        parts = value.split(self.widths, dim=1)
+        return dict(zip(self.names, parts, strict=True))
 
     def forget_last(self) -> None:
         """Remove the last step from the history, because it will be observed again.
@@ -242,9 +252,11 @@ class ObservationGroup(TermManager):
         The oldest entry is doubled in its place; the next observation pushes it out.
         """
         if self.history > 1:
-            self.past = torch.cat((self.past[:, :1], self.past[:, :-1]), dim=1)
+            oldest = self.past[:, :1]
+            self.past = torch.cat((oldest, self.past[:, :-1]), dim=1)
         if self._max_delay:
-            self.before = torch.cat((self.before[:, :1], self.before[:, :-1]), dim=1)
+            oldest = self.before[:, :1]
+            self.before = torch.cat((oldest, self.before[:, :-1]), dim=1)
 
     def overwrite(self, observation: torch.Tensor, term: str, value: torch.Tensor) -> None:
         """Replace a term in an observation of this step, and in the history.
@@ -266,7 +278,9 @@ class ObservationGroup(TermManager):
 
     def _flatten(self, past: torch.Tensor) -> torch.Tensor:
         flat = past.flatten(1)
-        return flat if self._order is None else flat[:, self._order]
+        if self._order is None:
+            return flat
+        return flat[:, self._order]
 
     def _apply_effects(
         self, value: torch.Tensor, offsets: torch.Tensor, draw: torch.Tensor
@@ -274,7 +288,8 @@ class ObservationGroup(TermManager):
         """Apply noise, offset, dropout, clip and scale in place."""
         num_noisy = len(self._noise)
         if num_noisy:
-            value[:, self._noisy_columns].add_(draw[:, :num_noisy].float() * self._noise)
+            noise = draw[:, :num_noisy].float() * self._noise
+            value[:, self._noisy_columns].add_(noise)
         if self._offset_bound is not None:
             value.add_(offsets)
         if len(self._kept_from):

@@ -30,6 +30,7 @@ class EpisodeSumManager(TermManager):
     def __init__(self, env: Env, kind: str, cfg: dict[str, Any], sums_dt: float):
         super().__init__(env, kind, cfg, torch.float32)
         self._sums_dt = sums_dt
+
         self.episode_sums = torch.zeros_like(self.columns)
         """Sum of each term over the present episode. Shape: (num_envs, num_terms)."""
 
@@ -86,6 +87,7 @@ class RewardManager(EpisodeSumManager):
         after_floor = {name: term for name, term in weighed.items() if term.after_floor}
         super().__init__(env, "reward", floored | after_floor, env.step_dt)
         self.title = "Rewards (sum floored at 0)" if only_positive else "Rewards"
+
         self.only_positive = only_positive
         """True if the sum of the terms is floored at 0."""
         self._num_floored = len(floored)

@@ -84,6 +84,7 @@ class Term(TableRepr):
         self.params = dict(params)
         """Keyword arguments of the function."""
         functions = [func, *filter(callable, self.params.values())]
+
         self.is_builtin = all(_is_builtin(function) for function in functions)
         """True if the function, and each function among its parameters, is from this package.
 

@@ -41,6 +41,7 @@ class TerminationManager(TermManager):
         super().__init__(env, "termination", cfg, torch.bool)
         grace_steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
         self._grace_steps = torch.tensor(grace_steps, dtype=torch.int32, device=env.device)
+
         self.held_steps = torch.zeros_like(self.columns, dtype=torch.int32)
         """Consecutive steps for which each condition has held. Shape: (num_envs, num_terms)."""
         self.reasons = torch.zeros_like(self.columns)

@@ -1,29 +1,13 @@
 """What a term may read: the part of an environment that managers and terms see."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 if TYPE_CHECKING:
     from legged_envs.rng import RandomStreams
     from legged_envs.sim import RobotState, Simulation
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def pure(function: Function) -> Function:
-    """Mark a term as pure, so that a step can replay a recording of it: tensor operations on the
-    environment's state alone, without a branch on their values, that change nothing and read
-    nothing else that changes."""
-    function.pure = function  # type: ignore[attr-defined]
-    return function
-
-
-def is_pure(function: Callable[..., Any]) -> bool:
-    """Whether ``function`` itself is marked with :func:`pure`; a wrapper that copies its attributes
-    is not."""
-    return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
 # Protocols, so that terms import neither managers nor environments, which import them.
@@ -108,16 +92,26 @@ class Env(Protocol):
     """State of the first robot."""
     robots: "dict[str, RobotState]"
     """State of each robot by name; the first one is ``"robot"``."""
-    actions: Actions
-    """The last actions."""
-    commands: Commands
-    """The commands."""
-    terminations: Terminations
-    """The failed episodes."""
-    rewards: Rewards
-    """The reward terms."""
-    changes: Mapping[str, Any]
-    """Changes made by :meth:`reconfigure` since the environment was made, by path."""
+
+    @property
+    def actions(self) -> Actions:
+        """The last actions."""
+
+    @property
+    def commands(self) -> Commands:
+        """The commands."""
+
+    @property
+    def terminations(self) -> Terminations:
+        """The failed episodes."""
+
+    @property
+    def rewards(self) -> Rewards:
+        """The reward terms."""
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """Changes made by :meth:`reconfigure` since the environment was made, by path."""
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
         """Change the task from now on (:meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`).

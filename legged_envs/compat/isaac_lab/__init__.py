@@ -10,6 +10,10 @@ from legged_envs.compat.isaac_lab.manager_based import (
 )
 from legged_envs.compat.isaac_lab.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
+from legged_envs.compat.isaac_lab.single_agent import (
+    multi_agent_to_single_agent,
+    multi_agent_with_one_agent,
+)
 from legged_envs.configuration import configclass
 
 __all__ = [
@@ -25,4 +29,6 @@ __all__ = [
     "SceneEntityCfg",
     "SimulationCfg",
     "configclass",
+    "multi_agent_to_single_agent",
+    "multi_agent_with_one_agent",
 ]

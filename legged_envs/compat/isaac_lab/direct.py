@@ -122,13 +122,13 @@ class DirectRLEnvCfg(ConfigClass):
 
 def is_terminated(env: CoreVectorEnv) -> Tensor:
     """Return the environments that ``_get_dones`` terminated, (num_envs,), bool."""
-    user: DirectRLEnv = env.task.user  # type: ignore[attr-defined]
+    user: DirectRLEnv = env.task.user
     return user.reset_terminated
 
 
 def cost_of_get_costs(env: CoreVectorEnv, name: str) -> Tensor:
     """Return the cost ``name`` of ``_get_costs``, (num_envs,)."""
-    task: DirectTask = env.task  # type: ignore[assignment]
+    task: DirectTask = env.task
     return task.returned_costs[name]
 
 
@@ -141,7 +141,7 @@ def call_isaac_event(
     """
     if "random" in signature(func).parameters:
         params["random"] = random
-    user: DirectRLEnv = env.task.user  # type: ignore[attr-defined]
+    user: DirectRLEnv = env.task.user
     func(user, env_ids, **params)
 
 
@@ -186,6 +186,7 @@ class DirectRLEnv(IsaacEnv):
         self.make_core(cfg, cfg.scene.num_envs, **options)
         core = self.core
         task = self.adapter
+
         self.common_step_counter = 0
         """Control steps since the environment was made."""
         self.reset_terminated = torch.zeros(core.num_envs, dtype=torch.bool, device=core.device)
@@ -213,7 +214,7 @@ class DirectRLEnv(IsaacEnv):
     @property
     def adapter(self) -> DirectTask:
         """The task that calls the methods."""
-        task: DirectTask = self.core.task  # type: ignore[assignment]
+        task: DirectTask = self.core.task
         return task
 
     @classmethod

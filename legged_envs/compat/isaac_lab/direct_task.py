@@ -26,6 +26,7 @@ class DirectTask(IsaacTask):
         """Make what has the structure of the methods' results, and the spaces."""
         env = self.env
         spaces = self.cfg.own_cfg.spaces()
+
         self.action_space = spaces.pop("action")
         """Action space of one environment."""
         self.groups: dict[str, gym.Space[Any]] = spaces
@@ -43,6 +44,7 @@ class DirectTask(IsaacTask):
         for name in self.cfg.own_cfg.cost_limits:
             self.returned_costs[name] = torch.zeros(env.num_envs, device=env.device)
         self._action_bounds = _bounds(self.action_space, env.device)
+
         self.moves_joints = isinstance(
             self.action_space, gym.spaces.Box
         ) and self.action_space.shape == (self.managers.actions.size,)

@@ -33,6 +33,7 @@ class IsaacEnv(UserTask):
         "render_modes": [None, "rgb_array"],
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
+
     CFG: ClassVar[type]
     """Class of the configurations of these tasks."""
 

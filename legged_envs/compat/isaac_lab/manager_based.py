@@ -335,6 +335,7 @@ class ManagerBasedEnv(IsaacEnv):
     def load_managers(self) -> None:
         """Make the scene, and the managers, which evaluate each term once."""
         core = self.core
+
         self.scene = InteractiveScene(self.cfg.scene, core)
         """Robots, objects and sensors."""
         sections: list[dict[str, Any]] = [getattr(core.cfg, name) for name in TERM_CLASSES]

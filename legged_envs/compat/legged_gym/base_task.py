@@ -36,6 +36,7 @@ class BaseTask(UserTask):
     """
 
     ADAPTER: ClassVar[type[AdapterTask]] = LeggedGymTask
+
     external_command_source_enabled = False
     """False: commands are drawn."""
     privileged_obs_buf: Tensor | None = None
@@ -58,6 +59,7 @@ class BaseTask(UserTask):
         core = self.core
         cfg.env.num_envs = core.num_envs
         cfg.env.episode_length_s = core.max_episode_length_s
+
         self.headless = headless
         """True without a window."""
         self.simulator = Simulator(self.adapter)
@@ -79,6 +81,7 @@ class BaseTask(UserTask):
     def _make_buffers(self) -> None:
         num_envs = self.core.num_envs
         device = self.core.device
+
         self.obs_buf = torch.zeros(num_envs, self.num_obs, device=device)
         """Observations. Shape: (num_envs, num_obs)."""
         self.rew_buf = torch.zeros(num_envs, device=device)
@@ -93,7 +96,7 @@ class BaseTask(UserTask):
     @property
     def adapter(self) -> LeggedGymTask:
         """The task that calls the methods."""
-        task: LeggedGymTask = self.core.task  # type: ignore[assignment]
+        task: LeggedGymTask = self.core.task
         return task
 
     def construct(self, cfg: Any) -> None:

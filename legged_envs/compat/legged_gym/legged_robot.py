@@ -50,16 +50,19 @@ class LeggedRobot(BuiltinRewards, BaseTask):
     def _init_buffers(self) -> None:
         core = self.core
         scales = self.obs_scales
+
         self.common_step_counter = 0
         """Control steps since the task was made."""
         self.add_noise = self.cfg.noise.add_noise
         """True if observations are noisy."""
         command_scales = (scales.lin_vel, scales.lin_vel, scales.ang_vel)
+
         self.commands_scale = torch.tensor(command_scales, device=core.device)
         """Factors of the observed commands. Shape: (3,)."""
         self.fail_buf = torch.zeros_like(self.episode_length_buf)
         """Consecutive steps in which an environment failed. Shape: (num_envs,), int64."""
         self._last_fail_buf = torch.zeros_like(self.episode_length_buf)
+
         self.feet_air_time = torch.zeros_like(core.robot.foot_air_time)
         """For a subclass: times for which the feet are in the air, s. Shape: (num_envs, feet)."""
         self.last_contacts = torch.zeros_like(core.robot.foot_contact)
@@ -67,6 +70,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         self.height_points = self._init_height_points()
         """Points where heights are measured. Shape: (1 or num_envs, points, 3)."""
         is_measured = self.cfg.terrain.measure_heights
+
         self.num_height_points = self.height_points.shape[1] if is_measured else 0
         """Number of observed heights."""
         self.noise_scale_vec = self._get_noise_scale_vec()

@@ -21,6 +21,7 @@ class Simulator:
 
     def __init__(self, task: LeggedGymTask):
         self._task = task
+
         self.core: Any = task.env
         """The vector environment."""
 

@@ -46,6 +46,7 @@ class LeggedGymTask(AdapterTask):
         own_cfg = user.cfg
         limit = own_cfg.normalization.clip_observations
         self.managers.observation_limit = limit
+
         self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
         """Velocities of the feet before this step, m/s. Shape: (num_envs, feet, 3)."""
         self.own_costs = self._checked_costs()

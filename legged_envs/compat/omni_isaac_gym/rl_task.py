@@ -46,6 +46,8 @@ class RLTask(UserTask):
 
     ADAPTER = OmniIsaacTask
 
+    _sim_config: Any
+
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         task = super().__new__(cls)
         task._sim_config = None
@@ -60,10 +62,12 @@ class RLTask(UserTask):
         sim_config = self._sim_config
         config = sim_config.config
         settings = sim_config.task_config["env"]
+
         self.name = name
         """Name of the task."""
         self._env = env
         self._offset = offset
+
         self.rl_device = config.get("rl_device", config["sim_device"])
         """Device of what rl_games gets."""
         self.cost_limits_by_name: dict[str, float] = settings.get("costLimits", {})
@@ -88,6 +92,7 @@ class RLTask(UserTask):
         self._set_time_limit()
         self._num_envs = self.core.num_envs
         self._device = self.core.device
+
         self.world = World(self.core)
         """The simulation, to which views are added."""
         self._make_buffers()
@@ -121,6 +126,7 @@ class RLTask(UserTask):
     def _make_buffers(self) -> None:
         zeros = torch.zeros(self._num_envs, device=self._device)
         num_costs = len(self.core.cfg.costs) + len(self.cost_limits_by_name)
+
         self.obs_buf = zeros.new_zeros(self._num_envs, self.num_observations)
         """Observations. Shape: (num_envs, num_observations)."""
         self.states_buf = zeros.new_zeros(self._num_envs, self.num_states)

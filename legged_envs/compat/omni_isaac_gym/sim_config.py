@@ -42,6 +42,7 @@ class SimConfig:
     def __init__(self, config: dict[str, Any] | None = None):
         given = copy.deepcopy(dict(config or {}))
         defaults = {"headless": True, "seed": -1, "sim_device": "cpu"}
+
         self.config: dict[str, Any] = {**defaults, **given}
         """The whole configuration."""
         self.task_config: dict[str, Any] = {"env": {}, "sim": {}, **given.get("task", {})}

@@ -13,6 +13,7 @@ class OmniIsaacTask(AdapterTask):
     """Calls the methods of a user's ``RLTask``."""
 
     actions_are_targets = False
+
     is_evaluating = False
     """True while the methods evaluate a step; episodes that they reset then are reset afterwards."""
 

@@ -20,13 +20,12 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 import legged_envs
 from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, SimulationCfg
-from legged_envs.compat.isaac_lab.multi_agent import (
-    DirectMARLEnv,
-    DirectMARLEnvCfg,
+from legged_envs.compat.isaac_lab.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
+from legged_envs.compat.isaac_lab.noise import NoiseModelCfg, UniformNoiseCfg
+from legged_envs.compat.isaac_lab.single_agent import (
     multi_agent_to_single_agent,
     multi_agent_with_one_agent,
 )
-from legged_envs.compat.isaac_lab.noise import NoiseModelCfg, UniformNoiseCfg
 from legged_envs.configuration import configclass
 from legged_envs.envs import unwrap
 from legged_envs.evaluation.evaluator import Evaluator
