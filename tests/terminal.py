@@ -249,7 +249,7 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
     patch.setattr(LeggedRobotCfg.env, "num_envs", 4)
     patch.setattr(loops, "ROUND_ENV_STEPS", 48)
     made, threads = [], torch.get_num_threads()
-    make, make_vec, loop = gym.make, gym.make_vec, loops.EnvLoop.__init__
+    make_vec, loop = gym.make_vec, loops.EnvLoop.__init__
 
     def make_few(task: str, num_envs: int = 1, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("device") == "cuda:0" and not torch.cuda.is_available():
@@ -258,9 +258,6 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
         return made[-1]
 
     patch.setattr(gym, "make_vec", make_few)
-    patch.setattr(
-        gym, "make", lambda task, compile=False, **kwargs: make(task, **kwargs)
-    )  # compiled in a minute
     patch.setattr(
         loops.EnvLoop,
         "__init__",

@@ -28,8 +28,6 @@ FILM = (
     "<figcaption>{0}</figcaption></figure>"
 )
 """HTML of a film, with its name twice."""
-INVISIBLE = "&#8203;"
-"""Docstring of an attribute that is shown without text: a space of no width."""
 
 _PROMPT = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`(?:[^`<>]*<)?(~?)([\w.]+)>?`")
@@ -37,6 +35,7 @@ _LINK = re.compile(
     r"""<(?:a|img|link|script|video|source)\b[^>]*?\s(?:href|src)=["']?([^"'\s>]+)"""
 )
 _ANCHOR = re.compile(r"""\s(?:id|name)=["']?([^"'\s>]+)""")
+_STARRED_ARGUMENT = re.compile(r"\s*\*{1,2}\w+: ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -47,28 +46,6 @@ class Docstrings(griffe.Extension):
         """Convert the docstring of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
-
-    def on_members(self, *, obj: Any, **kwargs: Any) -> None:
-        """Show attributes that stand directly above one with a docstring, without text."""
-        attributes = []
-        for member in obj.members.values():
-            # An alias to another package cannot be resolved: only ours are asked what they are.
-            if not member.is_alias and member.is_attribute:
-                attributes.append(member)
-        attributes.sort(key=_line_number, reverse=True)
-        below: Any = None  # the next attribute of the file, if it is shown
-        for member in attributes:
-            if member.docstring is None and below is not None:
-                is_directly_above = below.lineno - member.endlineno == 1
-                if is_directly_above:
-                    member.docstring = griffe.Docstring(INVISIBLE, parent=member)
-            is_shown = member.docstring is not None and member.endlineno is not None
-            below = member if is_shown else None
-
-
-def _line_number(member: Any) -> int:
-    number: int = member.lineno
-    return number
 
 
 def as_markdown(text: str) -> str:
@@ -93,8 +70,17 @@ def _prose_as_markdown(text: str) -> str:
     pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
     for i, piece in enumerate(pieces):
         if not piece.startswith("``"):
-            pieces[i] = re.sub(r"([*<\[])", r"\\\1", piece)
+            pieces[i] = _escape(piece)
     return "".join(pieces)
+
+
+def _escape(text: str) -> str:
+    """Return text whose characters are not read as Markdown; names of ``*args`` stay."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if not _STARRED_ARGUMENT.match(line):
+            lines[i] = re.sub(r"([*<\[])", r"\\\1", line)
+    return "\n".join(lines)
 
 
 def _as_code(role: re.Match[str]) -> str:

@@ -106,7 +106,8 @@ def reset_root(
         yaw: Bounds of the turn from the start's heading, rad.
         height: Bounds of the height above the standing height, m.
         velocity: Bound of each component of the linear (m/s) and angular (rad/s) velocity:
-        U(±velocity). position: Bound of the distance from the start along x and y, m: U(±position).
+            U(±velocity).
+        position: Bound of the distance from the start along x and y, m: U(±position).
     """
     # The order of the eight draws is part of the random stream: yaw, height, velocities.
     bounds = (yaw, height, *((-velocity, velocity),) * 6)

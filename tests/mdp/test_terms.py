@@ -25,7 +25,6 @@ from legged_envs.managers import (
 )
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
@@ -412,7 +411,6 @@ def test_a_standing_robot_satisfies_every_constraint_and_no_termination(robot):
 # --- the state of the robots ------------------------------------------------------------------------------------------
 
 
-@pure
 def legs_in_base(env: Any, bodies: tuple[str, ...]) -> torch.Tensor:
     """Positions of bodies in the base frame, as a user's term may ask for them."""
     return env.robot.bodies(bodies).pos_b.flatten(1)

@@ -81,8 +81,7 @@ class VectorCMDP(StatefulWrapper):
 class CMDP(gym.Wrapper[Any, Any, Any, Any]):
     """A plain ``gymnasium.Env`` with the cost as a return value of ``step``. It goes outermost.
 
-    Args:
-        env: A plain environment that reports ``info["cost"]``.
+    The environment that it wraps reports ``info["cost"]``.
 
     Example:
         >>> import gymnasium as gym, legged_envs

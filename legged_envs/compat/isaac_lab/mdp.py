@@ -1,5 +1,6 @@
-"""Terms under the names and with the parameters that Isaac Lab's ``mdp`` documents. All of :data:`TERMS` are pure: a
-step replays their recording. Events draw from the random stream "event" of each environment. :data:`TERMS` are:
+"""Terms under the names and with the parameters that Isaac Lab's ``mdp`` documents.
+
+Events draw from the random stream "event" of each environment. :data:`TERMS` are:
 
 - ``base_lin_vel``: Velocity of the base in its own frame, m/s. Shape: (num_envs, 3).
 - ``base_ang_vel``: Angular velocity of the base in its own frame, rad/s. Shape: (num_envs, 3).
