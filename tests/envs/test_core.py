@@ -998,7 +998,7 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"num_envs": 2.5}, ValueError, r"num_envs.*2\.5"),
         ({"num_envs": "3"}, ValueError, r"num_envs.*'3'"),
         ({"num_envs": True}, ValueError, r"num_envs.*True"),
-        ({"compile": "yes"}, ValueError, r"compile.*'yes'"),
+        ({"compile": True}, TypeError, "compile"),
         ({"device": "toaster"}, ValueError, r"device.*'toaster'"),
         ({"device": "cuda"}, ValueError, r"device.*'cuda'"),
         ({"sim": "bullet"}, ValueError, r"'bullet'.*'mujoco'"),

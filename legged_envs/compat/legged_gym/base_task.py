@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from legged_envs.compat.adapter import AdapterTask, UserTask
-from legged_envs.compat.legged_gym.cfg import check_fields
+from legged_envs.compat.legged_gym.cfg_checks import check_fields
 from legged_envs.compat.legged_gym.simulator import Simulator
 from legged_envs.compat.legged_gym.task import LeggedGymTask
 

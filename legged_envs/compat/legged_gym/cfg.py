@@ -1,407 +1,341 @@
-"""The configuration of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`: nested classes in LeggedGym-Ex's
-words, and what they say in ours."""
+"""The configuration of a task in LeggedGym-Ex's words: a class with a nested class per section."""
 
 import copy
-import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
-from legged_envs import robots
-from legged_envs.checks import check_choice, check_known, check_spelling
-from legged_envs.compat.legged_gym.command import CommandCfg
-from legged_envs.compat.legged_gym.terms import BUILTIN_COSTS, RewardMethod, own_cost
-from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
-from legged_envs.mdp import actions, events, terminations
 from legged_envs.mdp.scan import SCAN_X, SCAN_Y
-from legged_envs.sim import SimCfg, ViewerCfg
-from legged_envs.sim.cfg import check_vector
-from legged_envs.terrains import KindCfg, TerrainCfg
-
-NONE: Any = None
-ONLY: dict[str, Any] = {
-    f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")
-}
-ONLY |= dict.fromkeys(
-    ("domain_rand.push_links", "asset.fix_base_link", "asset.disable_gravity"), False
-)
-ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")} | {
-    "terrain.selected": False
-}
-ONLY |= {
-    "sim.gravity": [0.0, 0.0, -9.81],
-    "init_state.rot": [0.0, 0.0, 0.0, 1.0],
-    "sim.substeps": 1,
-}
-"""LeggedGym-Ex's fields that can have no other value yet."""
-
-TILES: dict[str, Any] = {
-    "slope_up": None,
-    "slope_down": None,
-    "rough": {"spread": (0.1, 0.1)},
-    "stairs_up": None,
-}
-TILES |= {"stairs_down": None, "obstacles": {}, "stones": {}, "gap": None, "pit": None}
-"""Our kinds of tiles in LeggedGym-Ex's order → their parameters, None where it is the size of a platform."""
-CONTROL: dict[str, Any] = {
-    "P": actions.JointPositionCfg,
-    "V": actions.JointVelocityCfg,
-    "T": actions.JointTorqueCfg,
-}
-"""What actions are by ``control_type``."""
-RANDOMISED: dict[str, tuple[Any, ...]] = {
-    "base_mass": (events.randomize_base_mass, "startup", "base_mass", "added_mass"),
-    "base_com": (
-        events.randomize_base_com,
-        "startup",
-        "com_displacement",
-        "com_pos_x",
-        "com_pos_y",
-        "com_pos_z",
-    ),
-    "friction": (events.randomize_friction, "reset", "friction", "friction"),
-    "gains": (events.randomize_gains, "reset", "pd_gain", "kp", "kd"),
-}
-"""Events by name: what happens when, and the fields of ``cfg.domain_rand``, ``randomize_<…>`` that says whether, and
-``<…>_range`` that give its one range."""
-
-
-def _fields(cls: Any) -> dict[str, Any]:
-    """The class attributes as Python inherits them, in their order; none of what is no class."""
-    return {
-        k: v
-        for each in getattr(cls, "__mro__", ())[::-1]
-        for k, v in vars(each).items()
-        if k[:2] != "__"
-    }
-
-
-def _fill(section: Any, cls: type, base: Any) -> Any:
-    """``section`` with copies of the fields of ``cls``, and of those of ``base`` which that lacks."""
-    defaults = _fields(base)
-    for name, value in (defaults | _fields(cls)).items():
-        if isinstance(value, type):
-            value = _fill(SimpleNamespace(), value, defaults.get(name))
-        setattr(section, name, copy.deepcopy(value))
-    return section
+from legged_envs.robots import RobotCfg
 
 
 class LeggedRobotCfg:
-    """Subclass it, and the sections whose fields are to differ: they have the fields of the classes they inherit from
-    in Python, and what those leave out has the value here. An instance has a namespace for each nested class, with
-    copies of the fields."""
+    """Configuration of a :class:`~legged_envs.compat.legged_gym.LeggedRobot`.
+
+    Subclass it, and in it the sections that have other values. A section has the fields of the
+    classes that it inherits from in Python; a field that none of them has gets the value that it
+    has here. Further fields are allowed: methods of the task may read them.
+
+    An instance has a namespace for each nested class, with copies of the fields, so that values
+    can be changed: ``cfg.rewards.scales.torques = -1e-5``.
+    """
 
     def __init__(self) -> None:
-        _fill(self, type(self), LeggedRobotCfg)
+        _fill(self, cls=type(self), base=LeggedRobotCfg)
 
     class env:
-        num_envs, num_observations, num_actions, num_privileged_obs = 4096, 48, 12, NONE
-        episode_length_s, send_timeouts, debug = 20.0, True, False
-        fail_to_terminal_time_s, max_projected_gravity = 0.1, -0.1
+        """Sizes, time limit and the end of episodes."""
+
+        num_envs: int = 4096
+        """Number of environments, unless ``make_vec`` gives it."""
+        num_observations: int = 48
+        """Number of elements of ``obs_buf``."""
+        num_actions: int = 12
+        """Number of joints of the robot."""
+        num_privileged_obs: int | None = None
+        """Number of elements of ``privileged_obs_buf``, which a critic sees; None without one."""
+        episode_length_s: float = 20.0
+        """Time limit of an episode, s."""
+        send_timeouts: bool = True
+        """True to report truncated episodes in ``extras["time_outs"]``."""
+        debug: bool = False
+        """True to call ``_draw_debug_vis`` after each step."""
+        fail_to_terminal_time_s: float = 0.1
+        """Time for which an environment must fail without a break before its episode ends, s."""
+        max_projected_gravity: float = -0.1
+        """Largest z of the unit vector of gravity in the base frame; the robot has fallen above it.
+
+        An upright base has −1, a base on its side 0.
+        """
 
     class terrain:
-        mesh_type, selected, curriculum, max_init_terrain_level, num_rows, num_cols = (
-            "plane",
-            False,
-            False,
-            1,
-            4,
-            4,
-        )
-        horizontal_scale, vertical_scale, slope_treshold, border_size, platform_size = (
-            0.1,
-            0.005,
-            0.75,
-            5.0,
-            3.0,
-        )
-        terrain_length, terrain_width, terrain_proportions = 6.0, 6.0, (0.1, 0.1, 0.35, 0.25, 0.2)
-        """Of slopes, half of them up and half of them down, noise, stairs up, stairs down, obstacles, stepping stones,
-        gaps and pits."""
-        measure_heights, measured_points_x, measured_points_y = False, SCAN_X, SCAN_Y
+        """Ground: a plane, or square tiles with levels of difficulty along x and kinds along y."""
+
+        mesh_type: str = "plane"
+        """``"plane"``, or ``"heightfield"`` or ``"trimesh"``, which both make one height field."""
+        selected: bool = False
+        """False: a single kind of terrain is not supported."""
+        curriculum: bool = False
+        """True if robots begin on low levels and ``_update_terrain_curriculum`` moves them."""
+        max_init_terrain_level: int = 1
+        """Highest level on which robots begin with ``curriculum``."""
+        num_rows: int = 4
+        """Number of levels."""
+        num_cols: int = 4
+        """Number of tiles in each level."""
+        horizontal_scale: float = 0.1
+        """Distance between neighbouring points, m; sizes are multiples of it."""
+        vertical_scale: float = 0.005
+        """Step of the heights, m."""
+        slope_treshold: float = 0.75
+        """Slope between two points above which there is an edge (LeggedGym-Ex's spelling)."""
+        border_size: float = 5.0
+        """Width of the flat margin around all tiles, m."""
+        platform_size: float = 3.0
+        """Side of the flat middle of slopes, stairs, gaps and pits, m."""
+        terrain_length: float = 6.0
+        """Side of a tile, m."""
+        terrain_width: float = 6.0
+        """The same as ``terrain_length``: tiles are square."""
+        terrain_proportions: Sequence[float] = (0.1, 0.1, 0.35, 0.25, 0.2)
+        """Shares of the kinds of tiles, up to 8.
+
+        In order: slopes (half of them up, half down), noise, stairs up, stairs down, obstacles,
+        stepping stones, gaps and pits.
+        """
+        measure_heights: bool = False
+        """True to append heights of the ground around the robot to the observations."""
+        measured_points_x: Sequence[float] = SCAN_X
+        """Distances ahead of the base at which heights are measured, m."""
+        measured_points_y: Sequence[float] = SCAN_Y
+        """Distances to the left of the base at which heights are measured, m."""
 
     class commands:
-        curriculum, max_curriculum, curriculum_threshold = False, 1.0, 0.8
-        num_commands, heading_command, resampling_time, zero_cmd_prob, small_command = (
-            4,
-            True,
-            10.0,
-            0.0,
-            0.2,
-        )
-        """The last two: how probable a command to stand still is, and the norm up to which a linear command becomes 0,
-        m/s."""
+        """Velocity commands."""
+
+        curriculum: bool = False
+        """True if ``_update_command_curriculum`` widens the range of forward velocities."""
+        max_curriculum: float = 1.0
+        """Bound of the widened range, m/s."""
+        curriculum_threshold: float = 0.8
+        """Share of the greatest tracking reward from which on the range is widened."""
+        num_commands: int = 4
+        """Columns of ``commands``: vx, vy, ωz and, if 4, the heading."""
+        heading_command: bool = True
+        """True if ωz turns the robot towards a drawn heading."""
+        resampling_time: float = 10.0
+        """Time for which a command is kept, s."""
+        zero_cmd_prob: float = 0.0
+        """Probability that a command is to stand still."""
+        small_command: float = 0.2
+        """Norm of (vx, vy) up to which both become 0, m/s."""
 
         class ranges:
-            lin_vel_x = lin_vel_y = ang_vel_yaw = (-1.0, 1.0)
-            heading = (-3.14, 3.14)
+            """(low, high) of the commands when a training begins."""
+
+            lin_vel_x: Sequence[float] = (-1.0, 1.0)
+            """Range of vx, m/s."""
+            lin_vel_y: Sequence[float] = (-1.0, 1.0)
+            """Range of vy, m/s."""
+            ang_vel_yaw: Sequence[float] = (-1.0, 1.0)
+            """Range of ωz, rad/s."""
+            heading: Sequence[float] = (-3.14, 3.14)
+            """Range of the heading, rad."""
 
     class init_state:
-        pos = default_joint_angles = NONE
-        """First position of the base, m, and pose at action 0, rad; None for those of the robot."""
-        yaw_random_scale, dof_pos_random_scale, velocity_random_scale = 0.0, 0.2, 0.5
-        """By how much first poses, rad, and first velocities of the base, m/s and rad/s, vary to both sides."""
+        """First pose of an episode."""
+
+        pos: Sequence[float] | None = None
+        """First position of the base, m; only its height is read. None: the robot's."""
+        default_joint_angles: Mapping[str, float] | None = None
+        """Pose at action 0: part of a joint's name mapped to its angle, rad. None: the robot's."""
+        yaw_random_scale: float = 0.0
+        """Largest turn of the base to both sides, rad."""
+        dof_pos_random_scale: float = 0.2
+        """Largest change of a joint angle to both sides, rad."""
+        velocity_random_scale: float = 0.5
+        """Bound of the components of the base's first velocity, m/s and rad/s."""
 
     class control:
-        control_type, action_scale, decimation = "P", 0.5, 4
-        stiffness = damping = NONE
-        """Part of a joint's name → gain; None for those of the robot."""
+        """Actions and gains."""
+
+        control_type: str = "P"
+        """Targets of the joints: ``"P"`` positions, ``"V"`` velocities, ``"T"`` torques."""
+        action_scale: float = 0.5
+        """Change of a target by an action of 1, rad, rad/s or N·m."""
+        decimation: int = 4
+        """Physics steps per control step."""
+        stiffness: Mapping[str, float] | None = None
+        """Part of a joint's name mapped to the gain on the error of the target.
+
+        N·m/rad for ``"P"``; N·m·s/rad for ``"V"``, which needs it. None: the robot's.
+        """
+        damping: Mapping[str, float] | None = None
+        """Part of a joint's name mapped to its damping for ``"P"``, N·m·s/rad.
+
+        None: the robot's.
+        """
 
     class asset:
-        robot = name = dof_names = NONE
-        """A :class:`RobotCfg`, or the name of one of this package, and its joints in their order."""
-        penalize_contacts_on = terminate_after_contacts_on = NONE
-        """Parts of the names of bodies; None for those of the robot."""
+        """The robot and the meaning of its bodies."""
+
+        robot: RobotCfg | None = None
+        """The robot; None for the one that ``name`` names."""
+        name: str | None = None
+        """Name of a robot of :mod:`legged_envs.robots`, such as ``"go2"``."""
+        dof_names: list[str] | None = None
+        """Names of the joints in the robot's order, for a check; None: not checked."""
+        penalize_contacts_on: Sequence[str] | None = None
+        """Parts of the names of bodies that ``_reward_collision`` counts. None: the robot's."""
+        terminate_after_contacts_on: Sequence[str] | None = None
+        """Parts of the names of bodies on which contact ends an episode. None: the robot's."""
 
     class rewards:
-        only_positive_rewards, tracking_sigma = True, 0.25
-        soft_dof_pos_limit = soft_torque_limit = base_height_target = 1.0
+        """Rewards, which are methods ``_reward_<name>`` of the task."""
+
+        only_positive_rewards: bool = True
+        """True if the sum of all rewards but ``termination`` is floored at 0."""
+        tracking_sigma: float = 0.25
+        """Squared error at which a tracking reward is 1/e, (m/s)² or (rad/s)²."""
+        soft_dof_pos_limit: float = 1.0
+        """Share of a joint's range outside of which ``dof_pos_limits`` counts."""
+        soft_torque_limit: float = 1.0
+        """Share of a joint's torque limit above which ``torque_limits`` counts."""
+        base_height_target: float = 1.0
+        """Height of the base above the ground that ``base_height`` compares with, m."""
 
         class scales:
-            termination = tracking_lin_vel = tracking_ang_vel = 0.0
+            """``name = scale``: reward per second at a value of 1; 0 leaves the reward out."""
+
+            termination: float = 0.0
+            """Scale of the failures, added after the floor of ``only_positive_rewards``."""
+            tracking_lin_vel: float = 0.0
+            """Scale of the reward for following (vx, vy)."""
+            tracking_ang_vel: float = 0.0
+            """Scale of the reward for following ωz."""
 
         class params:
             """``name = {parameter: value}``: parameters of built-in rewards."""
 
-            feet_air_time: Any = {"target": 0.3}  # noqa: RUF012
+            feet_air_time: ClassVar[dict[str, float]] = {"target": 0.3}
+            """Time in the air from which on a step is rewarded, s."""
 
     class costs:
+        """Costs: terms of :mod:`legged_envs.mdp.costs`, and entries that ``_get_costs`` returns."""
+
         class limits:
-            """``name = limit``, an average per step, of a term of ``legged_envs.mdp.costs`` or of ``_get_costs``."""
+            """``name = limit``: largest allowed mean of a cost per step."""
 
         class params:
             """``name = {parameter: value}``: parameters of built-in costs."""
 
     class domain_rand:
-        randomize_friction = randomize_base_mass = randomize_com_displacement = push_robots = True
-        randomize_ctrl_delay = randomize_pd_gain = False
-        friction_range, added_mass_range, kp_range, kd_range = (
-            (0.5, 1.25),
-            (-1.0, 1.0),
-            (0.8, 1.2),
-            (0.8, 1.2),
-        )
-        com_pos_x_range = com_pos_y_range = com_pos_z_range = (-0.01, 0.01)
-        max_push_vel_xy, ctrl_delay_step_range = 1.0, (0, 1)
-        push_interval_s: Any = 15.0
+        """Randomisation of the robots, and pushes."""
+
+        randomize_friction: bool = True
+        """True to draw the friction of the robot with the ground in each episode."""
+        friction_range: Sequence[float] = (0.5, 1.25)
+        """Range of the friction coefficient."""
+        randomize_base_mass: bool = True
+        """True to add a mass to the base when an environment is seeded."""
+        added_mass_range: Sequence[float] = (-1.0, 1.0)
+        """Range of the added mass, kg."""
+        randomize_com_displacement: bool = True
+        """True to displace the base's centre of mass when an environment is seeded."""
+        com_pos_x_range: Sequence[float] = (-0.01, 0.01)
+        """Range of the displacement along x, m; those along y and z must be equal to it."""
+        com_pos_y_range: Sequence[float] = (-0.01, 0.01)
+        """Range of the displacement along y, m."""
+        com_pos_z_range: Sequence[float] = (-0.01, 0.01)
+        """Range of the displacement along z, m."""
+        randomize_pd_gain: bool = False
+        """True to scale the gains of the joints in each episode."""
+        kp_range: Sequence[float] = (0.8, 1.2)
+        """Range of the factor of position gains; that of velocity gains must be equal to it."""
+        kd_range: Sequence[float] = (0.8, 1.2)
+        """Range of the factor of velocity gains."""
+        push_robots: bool = True
+        """True to push the robots now and then."""
+        push_interval_s: float | tuple[float, float] = 15.0
+        """Time between two pushes, s: a number or (least, most)."""
+        max_push_vel_xy: float = 1.0
+        """Bound of the components of a push's velocity along x and y, m/s."""
+        randomize_ctrl_delay: bool = False
+        """True to delay the actions of an episode by a drawn number of control steps."""
+        ctrl_delay_step_range: Sequence[int] = (0, 1)
+        """Range of the delay, control steps; at most 1, and the lower end is 0 in any case."""
 
     class normalization:
-        clip_observations = clip_actions = 100.0
+        """Bounds and factors of observations and actions."""
+
+        clip_observations: float = 100.0
+        """Bound of the observations."""
+        clip_actions: float = 100.0
+        """Bound of the actions."""
 
         class obs_scales:
-            lin_vel, ang_vel, dof_pos, dof_vel, height_measurements = 1.0, 0.25, 1.0, 0.05, 5.0
+            """Factors of the observed quantities."""
+
+            lin_vel: float = 1.0
+            """Factor of linear velocities, s/m."""
+            ang_vel: float = 0.25
+            """Factor of angular velocities, s/rad."""
+            dof_pos: float = 1.0
+            """Factor of joint angles relative to the default pose, 1/rad."""
+            dof_vel: float = 0.05
+            """Factor of joint velocities, s/rad."""
+            height_measurements: float = 5.0
+            """Factor of heights, 1/m."""
 
     class noise:
-        add_noise, noise_level = True, 1.0
+        """Noise of ``obs_buf``, uniform within ± its scale."""
+
+        add_noise: bool = True
+        """True if observations are noisy."""
+        noise_level: float = 1.0
+        """Factor of all scales."""
 
         class noise_scales:
-            dof_pos, dof_vel, lin_vel, ang_vel, gravity, height_measurements = (
-                0.01,
-                0.5,
-                0.1,
-                0.2,
-                0.05,
-                0.1,
-            )
+            """Half-widths of the noise, before the factors of ``obs_scales``."""
+
+            dof_pos: float = 0.01
+            """Noise of joint angles, rad."""
+            dof_vel: float = 0.5
+            """Noise of joint velocities, rad/s."""
+            lin_vel: float = 0.1
+            """Noise of the base's linear velocity, m/s."""
+            ang_vel: float = 0.2
+            """Noise of the base's angular velocity, rad/s."""
+            gravity: float = 0.05
+            """Noise of the direction of gravity."""
+            height_measurements: float = 0.1
+            """Noise of heights, m."""
 
     class viewer:
-        ref_env, pos, lookat = 0, NONE, NONE
-        """In m; None for the camera of the robot's model."""
+        """Camera of pictures and windows."""
+
+        ref_env: int = 0
+        """Environment that is shown."""
+        pos: Sequence[float] | None = None
+        """Position of the camera, m. None: the camera of the robot's model."""
+        lookat: Sequence[float] | None = None
+        """Point that the camera looks at, m. None: the origin."""
 
     class sim:
-        dt = 0.005
+        """Physics."""
+
+        dt: float = 0.005
+        """Duration of one physics step, s."""
 
 
-def check_fields(cfg: Any, base: Any = None, path: str = "") -> None:
-    """Raise ValueError if a field is spelt like another, or has another value than :data:`ONLY` allows. Fields of
-    another name are the task's own."""
-    if not isinstance(cfg, LeggedRobotCfg if base is None else SimpleNamespace):
-        raise TypeError(
-            f"cfg{path} must be of a subclass of LeggedRobotCfg, or a class in one, got {cfg!r}"
-        )
-    known = vars(base or LeggedRobotCfg())
-    for name, value in vars(cfg).items():
-        here = f"{path}.{name}"
-        if isinstance(known.get(name), SimpleNamespace):
-            check_fields(value, known[name], here)
-        elif not path.startswith((".rewards.", ".costs.")):
-            check_spelling(f"cfg{path}", (name,), known, 0.9 if len(name) > 7 else 0.8)
-        if value != (only := ONLY.get(here[1:], value)):
-            raise ValueError(f"cfg{here} = {value!r} is not there yet: it must be {only!r}")
+def _fill(section: Any, cls: type, base: type | None) -> Any:
+    """Copy the fields of a class into an object, with a namespace for each nested class.
+
+    Args:
+        section: Object that gets the fields.
+        cls: Class of the section, perhaps a user's.
+        base: The same section of :class:`LeggedRobotCfg`; None if that has no such section.
+
+    Returns:
+        ``section``.
+    """
+    defaults = {} if base is None else _inherited_attributes(base)
+    values = {**defaults, **_inherited_attributes(cls)}
+    for name, value in values.items():
+        if isinstance(value, type):
+            default = defaults.get(name)
+            nested_base = default if isinstance(default, type) else None
+            value = _fill(SimpleNamespace(), cls=value, base=nested_base)
+        # Copies: a change of a dict or list must not reach the class, which other instances share.
+        setattr(section, name, copy.deepcopy(value))
+    return section
 
 
-def robot_of(cfg: Any) -> robots.RobotCfg:
-    """The robot of ``cfg.asset`` with the gains, pose and bodies that ``cfg`` names."""
-    known = {each.name: each for each in vars(robots).values() if isinstance(each, robots.RobotCfg)}
-    if cfg.asset.robot is None:
-        check_known(
-            "cfg.asset.name: there is no robot",
-            (cfg.asset.name,),
-            known,
-            "robots, else set asset.robot",
-        )
-    robot: robots.RobotCfg = cfg.asset.robot or known[cfg.asset.name]
-    for path, needed in {
-        "asset.dof_names": [*robot.joint_names],
-        "env.num_actions": robot.num_joints,
-    }.items():
-        if (given := attrgetter(path)(cfg)) not in (None, needed):
-            raise ValueError(f"cfg.{path} must be {needed} for robot {robot.name!r}, got {given}")
-    check_choice("cfg.control.control_type", cfg.control.control_type, CONTROL)
-    kind = CONTROL[cfg.control.control_type].kind
-    changes: dict[str, Any] = {"actuators": (kind,) * robot.num_joints}
-    # The gains of the robot are those of positions.
-    changes |= {gain: (0.0,) * robot.num_joints for gain in ("kp", "kd") if kind != "position"}
-    fields = dict(
-        zip(
-            ("control.stiffness", "control.damping"),
-            robots.robot.ACTUATOR_GAINS[kind],
-            strict=False,
-        )
-    )
-    for path, field in (fields | {"init_state.default_joint_angles": "default_joint_pos"}).items():
-        if (values := attrgetter(path)(cfg)) is not None or field in changes:
-            found = {
-                joint: [values[part] for part in values or () if part in joint]
-                for joint in robot.joint_names
-            }
-            if missing := [joint for joint, own in found.items() if not own]:
-                raise ValueError(f"cfg.{path} has no entry for joint {missing[0]!r}: {values}")
-            changes[field] = tuple(float(own[-1]) for own in found.values())
-    bodies = [str(body.get("name")) for body in ElementTree.parse(robot.path).iter("body")]
-    for word, field in {
-        "penalize": "penalized_bodies",
-        "terminate_after": "termination_bodies",
-    }.items():
-        if (parts := getattr(cfg.asset, f"{word}_contacts_on")) is not None:
-            changes[field] = tuple(body for body in bodies if any(part in body for part in parts))
-    return replace(robot, **changes)
-
-
-def terrain_of(cfg: Any) -> TerrainCfg | None:
-    """The ground that ``cfg``, the section ``terrain``, says, None for a plane."""
-    check_choice("cfg.terrain.mesh_type", cfg.mesh_type, ("plane", "heightfield", "trimesh"))
-    check_choice("cfg.terrain.terrain_width", cfg.terrain_width, (cfg.terrain_length,))
-    for name, most in {
-        "measured_points_x": 1000,
-        "measured_points_y": 1000,
-        "terrain_proportions": 8,
-    }.items():
-        check_vector(
-            f"cfg.terrain.{name}", values := getattr(cfg, name), min(max(1, len(values)), most)
-        )
-    platform, (slopes, *others) = (
-        {"platform": cfg.platform_size / cfg.terrain_length},
-        cfg.terrain_proportions,
-    )
-    tiles = zip(TILES.items(), (slopes / 2, slopes / 2, *others), strict=False)
-    kinds = {
-        name: KindCfg(share, platform if params is None else params)
-        for (name, params), share in tiles
-    }
-    sizes = (
-        cfg.terrain_length,
-        cfg.border_size,
-        cfg.horizontal_scale,
-        cfg.vertical_scale,
-        cfg.slope_treshold,
-    )
-    levels = 0, cfg.max_init_terrain_level if cfg.curriculum else cfg.num_rows - 1
-    return (
-        None
-        if cfg.mesh_type == "plane"
-        else TerrainCfg(kinds, cfg.num_rows, cfg.num_cols, *sizes, 0, levels)
-    )
-
-
-def events_of(cfg: Any) -> dict[str, EventTermCfg]:
-    """The randomisation of ``cfg.domain_rand``; where episodes start is written by ``_reset_dofs`` and others."""
-    rand, made = cfg.domain_rand, {}
-    for name, (func, mode, what, *fields) in RANDOMISED.items():
-        ranges = [tuple(getattr(rand, f"{field}_range")) for field in fields]
-        if len({*ranges}) > 1:
-            raise ValueError(
-                f"cfg.domain_rand: the ranges of {', '.join(fields)} must be the same, got {ranges}"
-            )
-        if getattr(rand, f"randomize_{what}"):
-            made[name] = EventTermCfg(func, mode, params={"range": ranges[0]}, purpose="randomise")
-    if rand.push_robots:
-        least, most = (
-            rand.push_interval_s
-            if isinstance(rand.push_interval_s, tuple)
-            else (rand.push_interval_s,) * 2
-        )
-        made["push"] = EventTermCfg(
-            events.push, "interval", (least, most), {"velocity": rand.max_push_vel_xy}
-        )
-    return made
-
-
-def task_of(cls: Any, cfg: Any) -> TaskCfg:
-    """The task that ``cfg`` says, with the methods of the class ``cls``."""
-    env, command, time = cfg.env, cfg.commands, (cfg.commands.resampling_time,) * 2
-    task = TaskCfg(robot_of(cfg), SimCfg(cfg.sim.dt, cfg.control.decimation), advance_first=True)
-    task.episode_length_s, task.action_limit = env.episode_length_s, cfg.normalization.clip_actions
-    task.actions["joint_position"] = CONTROL[cfg.control.control_type](
-        scale=cfg.control.action_scale
-    )
-    task.max_action_delay = (
-        max(cfg.domain_rand.ctrl_delay_step_range) if cfg.domain_rand.randomize_ctrl_delay else 0
-    )
-    x, y, yaw = (
-        getattr(command.ranges, name) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw")
-    )
-    columns = {"heading": command.heading_command, "heading_column": command.num_commands == 4}
-    task.commands["velocity"] = CommandCfg(
-        x, y, yaw, time, command.zero_cmd_prob, command.small_command, **columns
-    )
-    task.events = events_of(cfg)
-    for name, func in {
-        "fallen": terminations.fallen,
-        "illegal_contact": terminations.illegal_contact,
-    }.items():
-        task.terminations[name] = TerminationTermCfg(func, env.fail_to_terminal_time_s)
-    task.scene.terrain = terrain_of(cfg.terrain)
-    if task.scene.terrain is not None:
-        task.terminations["left_terrain"] = TerminationTermCfg(
-            terminations.left_terrain, time_out=True
-        )
-    task.terminations["fallen"].params["max_projected_gravity"] = env.max_projected_gravity
-    task.rewards, task.only_positive_rewards = (
-        rewards_of(cls, cfg),
-        cfg.rewards.only_positive_rewards,
-    )
-    for name, limit in vars(cfg.costs.limits).items():
-        own, params = {"name": name}, getattr(cfg.costs.params, name, {})
-        task.costs[name] = CostTermCfg(
-            BUILTIN_COSTS.get(name, own_cost), limit, params if name in BUILTIN_COSTS else own
-        )
-    task.viewer = ViewerCfg(cfg.viewer.pos, cfg.viewer.lookat, env_index=cfg.viewer.ref_env)
-    return task
-
-
-def rewards_of(cls: Any, cfg: Any) -> dict[str, RewardTermCfg]:
-    known = [name.removeprefix("_reward_") for name in dir(cls) if name.startswith("_reward_")]
-    scales = {name: scale for name, scale in vars(cfg.rewards.scales).items() if scale != 0.0}
-    if not scales:
-        raise ValueError(
-            f"{cls.__name__}: no scale of cfg.rewards.scales differs from 0: set at least one"
-        )
-    check_known(
-        f"cfg.rewards.scales: {cls.__name__} has no method _reward_<name> for",
-        scales,
-        known,
-        "it has",
-    )
-    check_known(
-        "cfg.rewards.params: there is no reward", vars(cfg.rewards.params), known, "rewards"
-    )
-    check_known(
-        "cfg.costs.params: there is no cost", vars(cfg.costs.params), BUILTIN_COSTS, "costs"
-    )
-    return {
-        n: RewardTermCfg(RewardMethod(cls, n), scale, after_floor=n == "termination")
-        for n, scale in scales.items()
-    }
+def _inherited_attributes(cls: type) -> dict[str, Any]:
+    """Return the attributes that a class has or inherits; those of its bases come first."""
+    attributes: dict[str, Any] = {}
+    for each in reversed(cls.__mro__):
+        for name, value in vars(each).items():
+            if not name.startswith("__"):
+                attributes[name] = value
+    return attributes

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from legged_envs.compat.legged_gym.base_task import BaseTask
 from legged_envs.compat.legged_gym.builtin_rewards import BuiltinRewards
-from legged_envs.compat.legged_gym.cfg import task_of
+from legged_envs.compat.legged_gym.translation import task_of
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import curricula, events
 from legged_envs.mdp.scan import lookup_heights
@@ -116,7 +116,10 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     @property
     def last_last_actions(self) -> Tensor:
-        """Actions of two steps ago, 0 where the episode had none. Shape: (num_envs, num_actions)."""
+        """Actions of two steps ago, 0 where the episode had none.
+
+        Shape: (num_envs, num_actions).
+        """
         return self.core.actions.before_previous
 
     @property

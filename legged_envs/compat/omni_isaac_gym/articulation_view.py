@@ -1,114 +1,251 @@
-"""What an ``RLTask`` reads and sets of its robots, in the words of Isaac Sim's core API. Quaternions are (w, x, y, z).
-Each environment is a world of its own, so that poses are relative to the environment's origin."""
+"""Views of the bodies and robots of an ``RLTask`` in the words of Isaac Sim's core API.
 
-from functools import partialmethod
+Quaternions are (w, x, y, z). Each environment is a separate world, so poses are relative to the
+origin of their environment.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_lab.entities import Articulation
-from legged_envs.state import map_tree
+
+Indices = Tensor | Sequence[int] | None
+"""Rows of a view; None for all."""
+Values = Tensor | Sequence[Any] | None
+"""Numbers to set; None keeps those that are there."""
 
 
 class RigidPrimView:
-    """The bodies whose names match the last part of ``prim_paths_expr``, a regular expression, environment by
-    environment; ValueError if none does. They lag by one physics step, as :class:`Simulation` says. Each getter takes
-    ``indices`` of rows, by default of all, and returns copies, whatever ``clone`` says: positions, m, (n, 3), and
-    orientations, (n, 4); velocities, m/s and rad/s, and forces, N, in the world frame, (n, 3), and ``velocities``
-    both, (n, 6)."""
+    """Bodies that match a regular expression, in all environments, environment by environment.
+
+    Body quantities are those of the last physics step, see
+    :class:`~legged_envs.sim.Simulation`. Each getter takes ``indices`` of rows, None for all, and
+    returns copies, whatever ``clone`` is. n is the number of these rows.
+
+    Args:
+        prim_paths_expr: Path of which the last part matches the names of the bodies.
+        name: Name of the view, for errors.
+        options: Accepted and ignored.
+    """
 
     count: int
-    """How many bodies there are in all environments together, or robots."""
+    """Number of rows: bodies in all environments together, or robots."""
+    robot: Articulation
+    """The robots that the view shows, from ``scene.add(view)`` on."""
+    body_names: list[str]
+    """Names of the bodies of one environment."""
 
     def __init__(self, prim_paths_expr: str, name: str = "view", **options: bool):
-        self.prim_paths_expr, self.name = prim_paths_expr, name
+        self.prim_paths_expr = prim_paths_expr
+        """Path of which the last part matches the names of the bodies."""
+        self.name = name
+        """Name of the view."""
 
     def initialize(self, robot: Articulation) -> None:
-        """What ``scene.add`` calls."""
-        self._ids, self.body_names = robot.find_bodies(self.prim_paths_expr.rpartition("/")[2])
-        self.robot, self.count = robot, robot.num_instances * len(self._ids)
+        """Find the bodies; ``scene.add`` calls this method.
 
-    def _get(self, names: Any, indices: Any = None, clone: bool = True) -> Any:
-        return map_tree(
-            lambda name: self._read(name)[slice(None) if indices is None else indices], names
+        Raises:
+            ValueError: If no body matches.
+        """
+        pattern = self.prim_paths_expr.rpartition("/")[2]
+        self._body_ids, self.body_names = robot.find_bodies(pattern)
+        self.robot = robot
+        self.count = robot.num_instances * len(self._body_ids)
+
+    def get_world_poses(self, indices: Indices = None, clone: bool = True) -> tuple[Tensor, Tensor]:
+        """Return positions, m, (n, 3), and orientations, (n, 4)."""
+        data = self.robot.data
+        return (
+            self._select_bodies(data.body_pos_w, indices),
+            self._select_bodies(data.body_quat_w, indices),
         )
 
-    def _read(self, name: str) -> Tensor:
-        return getattr(self.robot.data, name)[:, self._ids].flatten(0, 1)
+    def get_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return linear and angular velocities in the world frame, m/s and rad/s, (n, 6)."""
+        return self._select_bodies(self.robot.data.body_vel_w, indices)
 
-    get_world_poses = partialmethod(_get, ("body_pos_w", "body_quat_w"))
-    get_velocities = partialmethod(_get, "body_vel_w")
-    get_linear_velocities = partialmethod(_get, "body_lin_vel_w")
-    get_angular_velocities = partialmethod(_get, "body_ang_vel_w")
-    get_net_contact_forces = partialmethod(_get, "contact_force_w")
+    def get_linear_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return linear velocities in the world frame, m/s, (n, 3)."""
+        return self._select_bodies(self.robot.data.body_lin_vel_w, indices)
+
+    def get_angular_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return angular velocities in the world frame, rad/s, (n, 3)."""
+        return self._select_bodies(self.robot.data.body_ang_vel_w, indices)
+
+    def get_net_contact_forces(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return net contact forces in the world frame, N, (n, 3)."""
+        return self._select_bodies(self.robot.data.contact_force_w, indices)
+
+    def _select_bodies(self, values: Tensor, indices: Indices) -> Tensor:
+        """Return rows of values of all bodies, (num_envs, bodies, …)."""
+        return _select_rows(values[:, self._body_ids].flatten(0, 1), indices)
 
 
 class ArticulationView(RigidPrimView):
-    """The robots: base and joints, one row per environment, as they are at that moment. Joints are in rad, rad/s and
-    N·m, (n, num_dof), efforts those that acted in the last physics step, limits (n, num_dof, 2), contact forces those
-    on all bodies, (n, num_bodies, 3). What is set acts at once, a target on the joints whose actuators take it;
-    ValueError if there are none, or if the shape is wrong."""
+    """The robots: bases and joints, one row per environment.
+
+    Base and joint quantities are those of this moment. What is set acts at once. ``num_dof`` is the
+    number of joints.
+    """
+
+    dof_names: list[str]
+    """Names of the joints."""
+    num_dof: int
+    """Number of joints of a robot."""
 
     def initialize(self, robot: Articulation) -> None:
-        self.robot, self.count, self.body_names = robot, robot.num_instances, robot.body_names
-        self.dof_names, self.num_dof = robot.joint_names, robot.num_joints
+        """Show all robots, whatever the path is; ``scene.add`` calls this method."""
+        self.robot = robot
+        self.count = robot.num_instances
+        self.body_names = robot.body_names
+        self.dof_names = robot.joint_names
+        self.num_dof = robot.num_joints
 
-    def _read(self, name: str) -> Tensor:
-        return getattr(self.robot.data, name.replace("body", "root"))
+    def get_world_poses(self, indices: Indices = None, clone: bool = True) -> tuple[Tensor, Tensor]:
+        """Return positions of the bases, m, (n, 3), and their orientations, (n, 4)."""
+        data = self.robot.data
+        return _select_rows(data.root_pos_w, indices), _select_rows(data.root_quat_w, indices)
 
-    get_joint_positions = partialmethod(RigidPrimView._get, "joint_pos")
-    get_joint_velocities = partialmethod(RigidPrimView._get, "joint_vel")
-    get_applied_joint_efforts = partialmethod(RigidPrimView._get, "joint_torque")
-    get_dof_limits = partialmethod(RigidPrimView._get, "joint_pos_limits")
+    def get_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return velocities of the bases in the world frame, m/s and rad/s, (n, 6)."""
+        return _select_rows(self.robot.data.root_vel_w, indices)
+
+    def get_linear_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return linear velocities of the bases in the world frame, m/s, (n, 3)."""
+        return _select_rows(self.robot.data.root_lin_vel_w, indices)
+
+    def get_angular_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return angular velocities of the bases in the world frame, rad/s, (n, 3)."""
+        return _select_rows(self.robot.data.root_ang_vel_w, indices)
+
+    def get_net_contact_forces(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return net contact forces on all bodies, N, (n, bodies, 3), of the last physics step."""
+        return _select_rows(self.robot.data.contact_force_w, indices)
+
+    def get_joint_positions(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return joint angles, rad, (n, num_dof)."""
+        return _select_rows(self.robot.data.joint_pos, indices)
+
+    def get_joint_velocities(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return joint velocities, rad/s, (n, num_dof)."""
+        return _select_rows(self.robot.data.joint_vel, indices)
+
+    def get_applied_joint_efforts(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return the joint torques of the last physics step, N·m, (n, num_dof)."""
+        return _select_rows(self.robot.data.joint_torque, indices)
+
+    def get_dof_limits(self, indices: Indices = None, clone: bool = True) -> Tensor:
+        """Return (low, high) of the joint angles, rad, (n, num_dof, 2)."""
+        return _select_rows(self.robot.data.joint_pos_limits, indices)
 
     def get_dof_index(self, dof_name: str) -> int:
+        """Return the index of a joint.
+
+        Raises:
+            ValueError: If there is no such joint.
+        """
         return self.dof_names.index(dof_name)
 
     def set_world_poses(
-        self, positions: Any = None, orientations: Any = None, indices: Any = None
+        self, positions: Values = None, orientations: Values = None, indices: Indices = None
     ) -> None:
-        pose = (
-            self._new("root_pos_w", positions, indices),
-            self._new("root_quat_w", orientations, indices),
-        )
-        self.robot.write_root_pose_to_sim(torch.cat(pose, dim=1), indices)
+        """Place the bases.
 
-    def set_velocities(self, velocities: Any, indices: Any = None) -> None:
-        self.robot.write_root_velocity_to_sim(self._new("root_vel_w", velocities, indices), indices)
+        Args:
+            positions: Positions, m, (n, 3).
+            orientations: Quaternions, (n, 4).
+            indices: Rows that are set.
 
-    def set_joint_positions(self, positions: Any, indices: Any = None) -> None:
-        new = self._new("joint_pos", positions, indices)
-        self.robot.write_joint_state_to_sim(
-            new, self.get_joint_velocities(indices), env_ids=indices
-        )
+        Raises:
+            ValueError: If a shape is wrong.
+        """
+        present_pos, present_quat = self.get_world_poses(indices)
+        pos = self._new_values("root_pos_w", positions, present_pos)
+        quat = self._new_values("root_quat_w", orientations, present_quat)
+        self.robot.write_root_pose_to_sim(torch.cat((pos, quat), dim=1), indices)
 
-    def set_joint_velocities(self, velocities: Any, indices: Any = None) -> None:
-        new = self._new("joint_vel", velocities, indices)
-        self.robot.write_joint_state_to_sim(self.get_joint_positions(indices), new, env_ids=indices)
+    def set_velocities(self, velocities: Values, indices: Indices = None) -> None:
+        """Set linear and angular velocities of the bases in the world frame, m/s and rad/s, (n, 6).
 
-    def set_joint_position_targets(self, positions: Any, indices: Any = None) -> None:
-        self._set_targets("position", positions, indices)
+        Raises:
+            ValueError: If the shape is wrong.
+        """
+        new = self._new_values("root_vel_w", velocities, self.get_velocities(indices))
+        self.robot.write_root_velocity_to_sim(new, indices)
 
-    def set_joint_efforts(self, efforts: Any, indices: Any = None) -> None:
-        self._set_targets("torque", efforts, indices)
+    def set_joint_positions(self, positions: Values, indices: Indices = None) -> None:
+        """Set joint angles, rad, (n, num_dof); the velocities stay.
 
-    def _new(self, name: str, values: Any, indices: Any) -> Tensor:
-        """``values`` as a tensor of the shape of what is there, or that if they are None."""
-        present = self._get(name, indices)
-        given = (
-            present
-            if values is None
-            else torch.as_tensor(values, dtype=torch.float32, device=present.device)
-        )
+        Raises:
+            ValueError: If the shape is wrong.
+        """
+        new = self._new_values("joint_pos", positions, self.get_joint_positions(indices))
+        velocities = self.get_joint_velocities(indices)
+        self.robot.write_joint_state_to_sim(new, velocities, env_ids=indices)
+
+    def set_joint_velocities(self, velocities: Values, indices: Indices = None) -> None:
+        """Set joint velocities, rad/s, (n, num_dof); the angles stay.
+
+        Raises:
+            ValueError: If the shape is wrong.
+        """
+        new = self._new_values("joint_vel", velocities, self.get_joint_velocities(indices))
+        positions = self.get_joint_positions(indices)
+        self.robot.write_joint_state_to_sim(positions, new, env_ids=indices)
+
+    def set_joint_position_targets(self, positions: Values, indices: Indices = None) -> None:
+        """Set targets of the joints with position actuators, rad.
+
+        Args:
+            positions: Targets of all joints, (n, num_dof); those of other joints are not used.
+            indices: Rows that are set.
+
+        Raises:
+            ValueError: If no joint has such an actuator, or the shape is wrong.
+        """
+        joints = self._joints_with("position")
+        targets = self._new_values("joint_pos", positions, self.get_joint_positions(indices))
+        self.robot.set_joint_position_target(targets[:, joints], joints, indices)
+
+    def set_joint_efforts(self, efforts: Values, indices: Indices = None) -> None:
+        """Set torques of the joints with torque actuators, N·m.
+
+        Args:
+            efforts: Torques of all joints, (n, num_dof); those of other joints are not used.
+            indices: Rows that are set.
+
+        Raises:
+            ValueError: If no joint has such an actuator, or the shape is wrong.
+        """
+        joints = self._joints_with("torque")
+        targets = self._new_values("joint_pos", efforts, self.get_joint_positions(indices))
+        self.robot.set_joint_effort_target(targets[:, joints], joints, indices)
+
+    def _joints_with(self, actuator: str) -> list[int]:
+        """Return the joints with a kind of actuator, or all joints if there are none."""
+        joints = []
+        for index, kind in enumerate(self.robot.cfg.actuators):
+            if kind == actuator:
+                joints.append(index)
+        # The robot refuses targets of the wrong kind with an error that names a joint.
+        return joints or list(range(self.num_dof))
+
+    def _new_values(self, name: str, values: Values, present: Tensor) -> Tensor:
+        """Return values as a tensor of the shape of the present ones; those if they are None."""
+        if values is None:
+            return present
+        given = torch.as_tensor(values, dtype=torch.float32, device=present.device)
         if given.shape != present.shape:
-            wrong = f"{name} must have shape {tuple(present.shape)}, got {tuple(given.shape)}"
-            raise ValueError(f"ArticulationView {self.name!r}: {wrong}")
+            raise ValueError(
+                f"ArticulationView {self.name!r}: {name} must have shape {tuple(present.shape)}, "
+                f"got {tuple(given.shape)}"
+            )
         return given
 
-    def _set_targets(self, kind: str, values: Any, indices: Any) -> None:
-        driven = [i for i, actuator in enumerate(self.robot.cfg.actuators) if actuator == kind]
-        joints = driven or [*range(self.num_dof)]  # which the robot refuses
-        self.robot._set_targets(
-            kind, self._new("joint_pos", values, indices)[:, joints], joints, indices
-        )
+
+def _select_rows(values: Tensor, indices: Indices) -> Tensor:
+    """Return the rows of ``indices``, or all rows if they are None."""
+    return values if indices is None else values[indices]

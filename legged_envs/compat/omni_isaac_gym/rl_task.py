@@ -1,4 +1,4 @@
-"""OmniIsaacGymEnvs' way to write a task: methods that fill ``obs_buf``, ``rew_buf``, ``reset_buf``."""
+"""OmniIsaacGymEnvs' way to write a task: methods that fill buffers."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,8 @@ from legged_envs.compat.adapter import AdapterCfg, UserTask
 from legged_envs.compat.isaac_lab.direct import ACTIONS
 from legged_envs.compat.omni_isaac_gym.sim_config import TASK_FIELDS, SimConfig
 from legged_envs.compat.omni_isaac_gym.task import OmniIsaacTask
-from legged_envs.compat.omni_isaac_gym.vec_env import VecEnvBase, World
+from legged_envs.compat.omni_isaac_gym.vec_env import VecEnvBase
+from legged_envs.compat.omni_isaac_gym.world import World
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
@@ -116,7 +117,7 @@ class RLTask(UserTask):
             self.state_space = gym.spaces.Box(-self.clip_obs, self.clip_obs, shape)
 
     def _set_time_limit(self) -> None:
-        """Let a subclass's ``_max_episode_length`` be the time limit, if the configuration has none."""
+        """Let ``_max_episode_length`` be the time limit if the configuration has none."""
         own = vars(self)
         steps = own.get("_max_episode_length", own.get("max_episode_length"))
         core = self.core

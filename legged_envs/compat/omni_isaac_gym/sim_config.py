@@ -54,5 +54,5 @@ class SimConfig:
         misplaced = (TASK_FIELDS | {"env", "sim"}) & self.config.keys()
         if misplaced:
             raise ValueError(
-                f"SimConfig: what config[{min(misplaced)!r}] says belongs in config['task']"
+                f"SimConfig: config[{min(misplaced)!r}] has no effect. Move it to config['task']."
             )

@@ -15,7 +15,7 @@ class OmniIsaacTask(AdapterTask):
     actions_are_targets = False
 
     is_evaluating = False
-    """True while the methods evaluate a step; episodes that they reset then are reset afterwards."""
+    """True while the methods evaluate a step. Episodes that they reset are reset afterwards."""
 
     def build_evaluation(self) -> Spaces:
         user = self.user

@@ -42,7 +42,8 @@ class OffscreenRenderer:
         with context.as_current():
             yield renderer
 
-    def _context_of_thread(self) -> mujoco.GLContext:
+    # A string: mujoco has no GLContext where MUJOCO_GL names no backend, and physics works there.
+    def _context_of_thread(self) -> "mujoco.GLContext":
         """Return a small context of this thread: a return to it releases the renderer's."""
         if not hasattr(self._of_thread, "context"):
             self._of_thread.context = mujoco.GLContext(1, 1)

@@ -27,7 +27,7 @@ from legged_envs.compat.isaac_lab.scene import TerrainImporterCfg
 from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
 from legged_envs.compat.isaac_lab.terrain import RayCasterCfg, TerrainGeneratorCfg, patterns
 from legged_envs.compat.legged_gym import LeggedRobot, LeggedRobotCfg
-from legged_envs.compat.legged_gym.cfg import terrain_of
+from legged_envs.compat.legged_gym.translation import terrain_of
 from legged_envs.configuration import configclass
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.robots import GO2
@@ -387,7 +387,7 @@ BAD_FIELDS = {
     "rows": ({"num_rows": 0}, r"rows must be a positive integer, got 0"),
     "border": ({"border_size": 0.03}, r"border must be a multiple of horizontal_scale, got 0\.03"),
     "platform": ({"platform_size": 5.0}, r"kinds\['slope_up'\]: platform"),
-    "selected": ({"selected": True}, r"cfg\.terrain\.selected = True is not there yet"),
+    "selected": ({"selected": True}, r"cfg\.terrain\.selected.*True"),
     "spelling": ({"slope_threshold": 0.5}, "did you mean 'slope_treshold'"),
 }
 

@@ -404,7 +404,7 @@ def test_the_simulator_speaks_leggedgyms_words() -> None:
     torch.testing.assert_close(
         sim.base_euler[1], torch.tensor([0.0, 0.0, torch.pi / 2]), atol=1e-6, rtol=0
     )
-    with pytest.raises(AttributeError, match="'Simulator' object has no attribute 'base_qat'"):
+    with pytest.raises(AttributeError, match="base_qat"):
         _ = sim.base_qat
 
 
@@ -582,11 +582,7 @@ def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(
     env.reset(seed=0)
     env.step(torch.zeros(N, 12))
     env.unwrapped.task.user.spoil = (name, how)
-    wrong = (
-        r"environments \[1\]"
-        if how in ("nan", "inf")
-        else r"float32.*, got (None|torch.float.. \([34],)"
-    )
+    wrong = r"\[1\]" if how in ("nan", "inf") else r"float32.*(None|torch.float.. \([34],)"
     with pytest.raises(ValueError, match=rf"Spoilt\.{OF_BUFFERS.get(name, name)} .*{wrong}"):
         env.step(torch.zeros(N, 12))
 
@@ -640,97 +636,97 @@ BAD = {
     "cost shape": (
         WideCost,
         {"costs__limits__one": 1.0},
-        r"WideCost\._get_costs must give one of shape \(4,\)",
+        r"WideCost\._get_costs.*\(4,\).*\(4, 2\)",
     ),
     "time-out": (
         WideTimeOut,
         {},
-        r"WideTimeOut\.check_termination must give time_out_buf of shape \(4,\)",
+        r"WideTimeOut\.check_termination.*time_out_buf.*\(4,\)",
     ),
     "no scales": (
         LeggedRobot,
         {"rewards__scales__tracking_lin_vel": 0.0},
-        "no scale of cfg.rewards.scales",
+        r"cfg\.rewards\.scales",
     ),
     "no method": (
         LeggedRobot,
         {"rewards__scales__torque": -1.0},
-        "LeggedRobot has no method _reward_<name> for 'torque'; did you mean 'torques'",
+        "LeggedRobot.*'torque'.*'torques'",
     ),
     "shape": (
         NoShape,
         {"rewards__scales__wide": 1.0},
-        r"NoShape\._reward_wide\) must return shape \(4,\)",
+        r"NoShape\._reward_wide.*\(4,\)",
     ),
     "observations": (
         ShortObservation,
         {},
-        r"ShortObservation\.compute_observations .*num_observations\) .*, got .*\(4, 40\)",
+        r"ShortObservation\.compute_observations .*num_observations.*\(4, 40\)",
     ),
     "size": (
         LeggedRobot,
         {"env__num_observations": 45},
-        r"compute_observations .*\(4, 45\), .*, got .*\(4, 48\)",
+        r"compute_observations .*\(4, 45\).*\(4, 48\)",
     ),
-    "actions": (LeggedRobot, {"env__num_actions": 10}, "num_actions must be 12"),
-    "field": (LeggedRobot, {"rewards__tracking_sigmas": 1.0}, "did you mean 'tracking_sigma'"),
-    "section": (LeggedRobot, {"reward": 1.0}, "did you mean 'rewards'"),
+    "actions": (LeggedRobot, {"env__num_actions": 10}, "num_actions.*12"),
+    "field": (LeggedRobot, {"rewards__tracking_sigmas": 1.0}, "'tracking_sigma'"),
+    "section": (LeggedRobot, {"reward": 1.0}, "'rewards'"),
     "terrain": (
         LeggedRobot,
         {"terrain__selected": True},
-        "cfg.terrain.selected = True is not there yet",
+        r"cfg\.terrain\.selected.*True",
     ),
-    "robot": (LeggedRobot, {"asset__name": "go3"}, "there is no robot 'go3'; did you mean 'go2'"),
+    "robot": (LeggedRobot, {"asset__name": "go3"}, "'go3'.*'go2'"),
     "gain": (
         LeggedRobot,
         {"control__stiffness": {"hip": 1.0}},
-        "no entry for joint 'FR_thigh_joint'",
+        r"cfg\.control\.stiffness.*'FR_thigh_joint'",
     ),
-    "control": (LeggedRobot, {"control__control_type": "X"}, "control_type must be one of"),
-    "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits differ in 'one'"),
+    "control": (LeggedRobot, {"control__control_type": "X"}, "control_type.*'X'"),
+    "costs": (Missing, {}, r"Missing\._get_costs.*cfg\.costs\.limits.*'one'"),
     "ranges": (
         LeggedRobot,
         {"domain_rand__com_pos_z_range": (0.0, 0.1)},
-        "the ranges of com_pos_x, com_pos_y, com_pos_z must be the same",
+        "com_pos_x_range, com_pos_y_range, com_pos_z_range",
     ),
     "roll": (
         LeggedRobot,
         {"init_state__roll_random_scale": 0.1},
-        "roll_random_scale = 0.1 is not there yet",
+        "roll_random_scale.*0.1",
     ),
-    "rot": (LeggedRobot, {"init_state__rot": [0.0, 0.0, 1.0, 0.0]}, "rot = .* is not there yet"),
+    "rot": (LeggedRobot, {"init_state__rot": [0.0, 0.0, 1.0, 0.0]}, r"init_state\.rot"),
     "reward's parameter": (
         LeggedRobot,
         {"rewards__params__feet_air_tim": {}},
-        "cfg.rewards.params: there is no reward 'feet_air_tim'; did you mean 'feet_air_time'",
+        r"cfg\.rewards\.params.*'feet_air_tim'.*'feet_air_time'",
     ),
     "cost's parameter": (
         LeggedRobot,
         {"costs__params__foot_slp": {}},
-        "no cost 'foot_slp'; did you mean 'foot_slip'",
+        "'foot_slp'.*'foot_slip'",
     ),
-    "noise scale": (LeggedRobot, {"noise__noise_scales__dof_po": 0.1}, "did you mean 'dof_pos'"),
+    "noise scale": (LeggedRobot, {"noise__noise_scales__dof_po": 0.1}, "'dof_pos'"),
     "observation scale": (
         LeggedRobot,
         {"normalization__obs_scales__lin_vle": 0.1},
-        "did you mean 'lin_vel'",
+        "'lin_vel'",
     ),
-    "short": (LeggedRobot, {"asset__nam": "go2"}, "did you mean 'name'"),
-    "short section": (LeggedRobot, {"cost": 1.0}, "did you mean 'costs'"),
+    "short": (LeggedRobot, {"asset__nam": "go2"}, "'nam'.*'name'"),
+    "short section": (LeggedRobot, {"cost": 1.0}, "'cost'.*'costs'"),
     "gains of velocities": (
         LeggedRobot,
         {"control__control_type": "V"},
-        r"cfg\.control\.stiffness has no entry for joint",
+        r"cfg\.control\.stiffness",
     ),
     "float64": (
         DoubleReward,
         {"rewards__scales__double": 1.0},
-        r"DoubleReward\._reward_double\) must return torch.float32",
+        r"DoubleReward\._reward_double.*float32",
     ),
     "removed": (
         LeggedRobot,
         {"control": None},
-        "cfg.control must be of .* a class in one, got None",
+        r"cfg\.control.*None",
     ),
 }
 
@@ -743,10 +739,10 @@ def test_bad_input_is_named_when_the_environment_is_made(name: str) -> None:
 
 
 def test_a_wrong_configuration_or_action_is_named() -> None:
-    with pytest.raises(TypeError, match="subclass of LeggedRobotCfg"):
+    with pytest.raises(TypeError, match="LeggedRobotCfg"):
         LeggedRobot({}, {}, "cpu", True)  # type: ignore[arg-type]
     robot = make()
-    with pytest.raises(ValueError, match="actions must"):
+    with pytest.raises(ValueError, match="actions"):
         robot.step(torch.zeros(N, 10))
 
 
@@ -797,7 +793,7 @@ def test_sections_have_what_their_python_classes_inherit() -> None:
     assert vars(Sibling().rewards.scales) == none | {"tracking_ang_vel": 1.0}
     assert (Sibling().rewards.tracking_sigma, hasattr(Sibling().rewards, "own")) == (0.25, False)
     assert vars(Bare().rewards.scales) == none
-    with pytest.raises(ValueError, match=r"no scale of cfg\.rewards\.scales"):
+    with pytest.raises(ValueError, match=r"cfg\.rewards\.scales"):
         LeggedRobot(Bare(), {}, "cpu", True)
     assert vars(Child().rewards.scales) == none | {
         "tracking_lin_vel": 1.0,
@@ -823,7 +819,7 @@ def test_what_the_simulator_knows_is_read_of_the_simulator() -> None:
     robot = make()
     assert robot.simulator.dof_names == list(robot.robot.sim.robot.joint_names)
     assert torch.equal(robot.simulator.dof_pos, robot.robot.joint_pos)
-    with pytest.raises(AttributeError, match="no attribute 'dof_pos'"):
+    with pytest.raises(AttributeError, match="dof_pos"):
         _ = robot.dof_pos
 
 
@@ -838,9 +834,7 @@ def test_first_poses_and_small_commands() -> None:
 def test_scales_are_read_only_and_other_engines_are_named(make_vec: Any) -> None:
     with pytest.raises(TypeError):
         make().reward_scales["tracking_lin_vel"] = 2.0
-    with pytest.raises(
-        ValueError, match="sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis'"
-    ):
+    with pytest.raises(ValueError, match=r"'bullet'.*'mujoco', 'mujoco_warp', 'genesis'"):
         make_vec(2, "Test/LeggedRobot-v0", sim="bullet")
 
 

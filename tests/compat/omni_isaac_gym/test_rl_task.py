@@ -521,14 +521,10 @@ def test_targets_and_efforts_reach_the_actuators_that_take_them():
     torch.testing.assert_close(
         env.task._robots.get_applied_joint_efforts(), 5.0 * actions(0).clamp(-1.0, 1.0)
     )
-    with pytest.raises(
-        ValueError, match="'FR_hip_joint' has a torque actuator, which takes no position target"
-    ):
+    with pytest.raises(ValueError, match=r"'FR_hip_joint'.*torque"):
         env.task._robots.set_joint_position_targets(torch.zeros(4, 12))
     view = stepped().task._robots
-    with pytest.raises(
-        ValueError, match="'FR_hip_joint' has a position actuator, which takes no torque target"
-    ):
+    with pytest.raises(ValueError, match=r"'FR_hip_joint'.*position"):
         view.set_joint_efforts(torch.zeros(4, 12))
     view.set_joint_position_targets(torch.full((1, 12), 0.3), indices=[2])
     assert view.robot._targets[2].tolist() == pytest.approx([0.3] * 12)
@@ -610,17 +606,17 @@ def broken(**methods):
         (
             broken(get_observations=lambda self: setattr(self, "obs_buf", torch.zeros(4, 3))),
             ValueError,
-            r"Broken.get_observations must give obs_buf of shape \(4, 27\).*, got .*\(4, 3\)",
+            r"Broken.get_observations .*obs_buf.*\(4, 27\).*\(4, 3\)",
         ),
         (
             broken(get_states=lambda self: torch.zeros(4)),
             ValueError,
-            r"Broken.get_states .*shape \(4, 28\)",
+            r"Broken.get_states .*\(4, 28\)",
         ),
         (
             broken(get_extras=lambda self: setattr(self, "rew_buf", torch.zeros(4).double())),
             ValueError,
-            "Broken.calculate_metrics must give rew_buf .*torch.float32.*, got torch.float64",
+            "Broken.calculate_metrics .*rew_buf .*float32.*float64",
         ),
         (
             broken(
@@ -629,12 +625,12 @@ def broken(**methods):
                 )
             ),
             ValueError,
-            r"Broken.calculate_metrics gave rew_buf that is not finite, .*in environments \[0, 1, 2, 3\]",
+            r"Broken.calculate_metrics .*rew_buf.*\[0, 1, 2, 3\]",
         ),
         (
             broken(calculate_costs=lambda self: self.cost_buf.fill_(-1.0)),
             ValueError,
-            "Broken.calculate_costs gave cost_buf that is not finite, or below 0.0",
+            "Broken.calculate_costs .*cost_buf.*0.0",
         ),
         (
             broken(is_done=lambda self: setattr(self, "reset_buf", torch.ones(2))),
@@ -644,22 +640,22 @@ def broken(**methods):
         (
             broken(observation_space=gym.spaces.Box(-1.0, 1.0, (5,))),
             ValueError,
-            r"Broken.get_observations must give obs_buf of shape \(4, 5\).*, got .*\(4, 27\)",
+            r"Broken.get_observations .*obs_buf.*\(4, 5\).*\(4, 27\)",
         ),
         (
             broken(is_done=RLTask.is_done),
             NotImplementedError,
-            r"Broken needs a method is_done\(self\)",
+            "Broken.*is_done",
         ),
         (
             type("Sizes", (Stand,), {"__init__": without_sizes}),
             ValueError,
-            "Sizes: self._num_observations, set before RLTask.__init__,",
+            "Sizes.*_num_observations",
         ),
         (
             type("Forgets", (Stand,), {"__init__": lambda self, name, sim_config, env: None}),
             AttributeError,
-            r"Forgets.*__init__ must call that of its base class",
+            "Forgets.*__init__",
         ),
     ],
 )
@@ -671,39 +667,35 @@ def test_what_is_wrong_with_a_task_is_said_when_it_is_made(task, error, message)
 def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     for changes, message in (
         ({"numEnvs": 0}, "num_envs"),
-        ({"episodeLength": 0}, "SimConfig: env.episodeLength must be a positive integer, got 0"),
+        ({"episodeLength": 0}, "env.episodeLength.*0"),
         (
             {"episodeLength": "50"},
-            "SimConfig: env.episodeLength must be a positive integer, got '50'",
+            "env.episodeLength.*'50'",
         ),
         (
             {"controlFrequencyInv": "4"},
-            "SimConfig: env.controlFrequencyInv must be a positive integer, got '4'",
+            "env.controlFrequencyInv.*'4'",
         ),
     ):
         with pytest.raises(ValueError, match=message):
             stepped(**changes)
-    with pytest.raises(ValueError, match="SimConfig: task has 'robt'; did you mean 'robot'"):
+    with pytest.raises(ValueError, match=r"task.*'robt'.*'robot'"):
         SimConfig({"task": {"robt": "go2"}})
-    with pytest.raises(
-        TypeError, match=r"config\['task'\]\['robot'\] must be a RobotCfg, got 'go2'"
-    ):
+    with pytest.raises(TypeError, match=r"config\['task'\]\['robot'\].*'go2'"):
         Stand("stand", SimConfig({"task": {"env": {"goal": 0.0}, "robot": "go2"}}), VecEnvBase())
     env = VecEnvBase()
     task = Stand("stand", SimConfig(config()), env)
-    with pytest.raises(ValueError, match=r"backend must be one of \('numpy', 'torch'\), got 'jax'"):
+    with pytest.raises(ValueError, match=r"backend.*'jax'"):
         env.set_task(task, backend="jax")
     env.set_task(task)
     with pytest.raises(ValueError, match="seed"):
         env.seed(-2)
     scene = env.world.scene
-    with pytest.raises(ValueError, match=r"no body matches 'x.*'.*there are: base"):
+    with pytest.raises(ValueError, match=r"body.*'x\.\*'.*base"):
         scene.add(RigidPrimView("/World/envs/.*/x.*", "none"))
-    with pytest.raises(
-        ValueError, match=r"'robots': joint_pos must have shape \(4, 12\), got \(3,\)"
-    ):
+    with pytest.raises(ValueError, match=r"'robots': joint_pos.*\(4, 12\).*\(3,\)"):
         task._robots.set_joint_positions(torch.zeros(3))
-    with pytest.raises(AttributeError, match="'ArticulationView' object has no attribute 'robot'"):
+    with pytest.raises(AttributeError, match="'robot'"):
         ArticulationView("/World/envs/.*", "loose").get_joint_positions()
     with pytest.raises(TypeError, match="joint_indices"):
         task._robots.get_joint_positions(joint_indices=[3])
@@ -831,13 +823,9 @@ def test_names_spelt_nearly_like_known_ones_are_refused():
         ("clipActoins", "clipActions"),
         ("costLimit", "costLimits"),
     ):
-        with pytest.raises(
-            ValueError, match=f"SimConfig: env has '{name}'; did you mean '{meant}'"
-        ):
+        with pytest.raises(ValueError, match=f"env.*'{name}'.*'{meant}'"):
             SimConfig({"task": {"env": {name: 1}}})
-    with pytest.raises(
-        ValueError, match="SimConfig: sim has 'num_thread'; did you mean 'num_threads'"
-    ):
+    with pytest.raises(ValueError, match=r"sim.*'num_thread'.*'num_threads'"):
         SimConfig({"task": {"sim": {"num_thread": 1}}})
     SimConfig(
         {
@@ -847,9 +835,7 @@ def test_names_spelt_nearly_like_known_ones_are_refused():
             }
         }
     )
-    with pytest.raises(
-        ValueError, match=r"what config\['robot'\] says belongs in config\['task'\]"
-    ):
+    with pytest.raises(ValueError, match=r"config\['robot'\].*config\['task'\]"):
         SimConfig({"robot": GO2})
 
 
@@ -901,11 +887,11 @@ def test_a_step_without_a_task_says_so():
         ):
             with pytest.raises(
                 AttributeError,
-                match=rf"{kind.__name__} has no '_task', or not before set_task\(task\)",
+                match=rf"{kind.__name__}.*'_task'.*set_task",
             ):
                 call(kind())
         assert not hasattr(kind(), "num_envs")
-    with pytest.raises(AttributeError, match=r"VecEnvMT has no '_task'"):
+    with pytest.raises(AttributeError, match=r"VecEnvMT.*'_task'"):
         (env := VecEnvMT()).run(Loop(env))
 
 
@@ -913,7 +899,7 @@ def test_the_last_of_several_initialize_before_a_run_counts(mt):
     for timeout in (90.0, 0.3):
         mt.initialize(queue.Queue(1), queue.Queue(1), timeout=timeout)
     error, _ = run_mt(mt, Loop(mt, 2, lambda: time.sleep(0.6) or mt.step(actions(0))))
-    assert isinstance(error, TimeoutError) and "for 0.3 s" in str(error)
+    assert isinstance(error, TimeoutError) and "0.3 s" in str(error)
 
 
 class Loop(TrainerMT):
@@ -1005,7 +991,10 @@ def test_a_timeout_raises_in_both_threads(mt):
     trainer = Loop(mt, 2, lambda: time.sleep(0.5) or mt.step(actions(0)))
     error, seconds = run_mt(mt, trainer)
     assert (
-        isinstance(error, TimeoutError) and "no actions for 0.3 s" in str(error) and seconds < 2.0
+        isinstance(error, TimeoutError)
+        and "actions" in str(error)
+        and "0.3 s" in str(error)
+        and seconds < 2.0
     )
     assert trainer.error is error
 
@@ -1022,7 +1011,8 @@ def test_a_slow_simulation_times_out_in_the_trainer_and_the_caller():
     assert (
         isinstance(error, TimeoutError)
         and trainer.error is error
-        and "no data for 0.3 s" in str(error)
+        and "data" in str(error)
+        and "0.3 s" in str(error)
     )
 
 
@@ -1076,9 +1066,7 @@ def test_start_pause_and_stop_from_outside(mt):
 
 def test_bad_use_of_a_threaded_environment(mt):
     for timeout in (0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(
-            ValueError, match=r"VecEnvMT.initialize: timeout \[s\] must be a finite number above 0"
-        ):
+        with pytest.raises(ValueError, match=r"VecEnvMT.initialize: timeout"):
             mt.initialize(queue.Queue(1), queue.Queue(1), timeout=timeout)
     seconds = []
 
@@ -1092,12 +1080,10 @@ def test_bad_use_of_a_threaded_environment(mt):
             except RuntimeError as error:
                 seconds.append(str(error))
 
-    with pytest.raises(
-        TaskStopException, match="only the thread in which it runs a trainer may step it"
-    ):
+    with pytest.raises(TaskStopException, match="VecEnvMT"):
         mt.step(actions(0))
     assert run_mt(mt, Loop(mt, 3, second))[0] is None
-    assert len(seconds) == 2 and all("VecEnvMT has a trainer already" in text for text in seconds)
+    assert len(seconds) == 2 and all("VecEnvMT" in text for text in seconds)
 
 
 def rl_games_config(epochs):

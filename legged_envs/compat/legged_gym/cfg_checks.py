@@ -1,0 +1,71 @@
+"""Checks of the fields of a :class:`~legged_envs.compat.legged_gym.LeggedRobotCfg`."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from legged_envs.checks import check_spelling
+from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
+
+FIXED_VALUES: dict[str, Any] = {
+    "domain_rand.randomize_joint_armature": False,
+    "domain_rand.randomize_joint_friction": False,
+    "domain_rand.randomize_joint_damping": False,
+    "domain_rand.push_links": False,
+    "asset.fix_base_link": False,
+    "asset.disable_gravity": False,
+    "init_state.roll_random_scale": 0.0,
+    "init_state.pitch_random_scale": 0.0,
+    "init_state.rot": [0.0, 0.0, 0.0, 1.0],
+    "terrain.selected": False,
+    "sim.gravity": [0.0, 0.0, -9.81],
+    "sim.substeps": 1,
+}
+"""Fields of LeggedGym-Ex that have one supported value, mapped to it."""
+OWN_NAMES = (".rewards.", ".costs.")
+"""Sections below which a name may be close to a known one: users name rewards and costs."""
+LONG_NAME = 8
+"""Length from which a name may differ less from a known one without being a misspelling."""
+
+
+def check_fields(cfg: Any) -> None:
+    """Check the fields of a configuration; fields of quite different names are the task's own.
+
+    Args:
+        cfg: An instance of a subclass of :class:`LeggedRobotCfg`.
+
+    Raises:
+        TypeError: If ``cfg`` or one of its sections is of another type.
+        ValueError: If a name is nearly that of a field, or a field has a value that is not
+            supported.
+    """
+    if not isinstance(cfg, LeggedRobotCfg):
+        raise _wrong_type(path="", given=cfg)
+    _check_section(cfg, LeggedRobotCfg(), path="")
+
+
+def _wrong_type(path: str, given: Any) -> TypeError:
+    return TypeError(
+        f"cfg{path} must be an instance of a subclass of LeggedRobotCfg, or a nested class of one, "
+        f"got {given!r}"
+    )
+
+
+def _check_section(section: Any, base: Any, path: str) -> None:
+    """Check the fields of a section, whose default is ``base``; ``path`` begins with a dot."""
+    known = vars(base)
+    for name, value in vars(section).items():
+        field_path = f"{path}.{name}"
+        default = known.get(name)
+        if isinstance(default, SimpleNamespace):
+            if not isinstance(value, SimpleNamespace):
+                raise _wrong_type(field_path, value)
+            _check_section(value, default, field_path)
+        elif not path.startswith(OWN_NAMES):
+            # Two short names are alike even if both are meant.
+            cutoff = 0.9 if len(name) >= LONG_NAME else 0.8
+            check_spelling(f"cfg{path}", [name], known, cutoff)
+        supported = FIXED_VALUES.get(field_path[1:], value)
+        if value != supported:
+            raise ValueError(
+                f"cfg{field_path} = {value!r} is not supported yet. It must be {supported!r}."
+            )
