@@ -21,7 +21,7 @@ help:
 	@echo "make play   [TASK=$(TASK)] [ARGS=...]  watch the policy that ships with the package"
 	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
 	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
-	@echo "make lint                                        ruff and mypy"
+	@echo "make lint                                        ruff, mypy and the readability of the code"
 	@echo "make docs                                        the documentation, in build/site/"
 	@echo "make gallery                                     its pictures and films"
 	@echo "make omnisafe                                    add OmniSafe to .venv"
@@ -61,6 +61,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.readability
 
 # The wheel is made of the sdist, so that both are complete. Neither environment sees .venv.
 release:

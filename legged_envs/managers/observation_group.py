@@ -67,7 +67,11 @@ class ObservationGroup(TermManager):
             steps = [cfg.history] * len(self.terms)
         self.history = max(steps) if by_term else cfg.history
         """Largest number of steps that the observation shows of a term."""
-        self.widths = [size * count for size, count in zip(self.sizes, steps, strict=True)]
+        widths = []
+        for size, count in zip(self.sizes, steps, strict=True):
+            widths.append(size * count)
+
+        self.widths = widths
         """Number of elements of each term in the observation."""
         self.size = sum(self.widths)
         """Number of elements of the observation."""
