@@ -93,7 +93,7 @@ def test_each_is_asked_for_the_velocity_of_its_place_in_a_rigid_pair():
     for agent, y in (("left", 0.35), ("right", -0.35)):
         own = task.carriers[agent].commands["velocity"]
         torch.testing.assert_close(own, torch.stack((vx - wz * y, vy, wz), 1))  # v + ω × r
-    observation = task.split(task.core._last_observation["policy"], task.observation_spaces)
+    observation = task.split(task.core.last_observation["policy"], task.observation_spaces)
     for agent in ("left", "right"):
         torch.testing.assert_close(
             observation[agent][:, :3], task.carriers[agent].commands["velocity"]
@@ -136,7 +136,9 @@ def test_who_falls_ends_its_own_episode_and_a_beam_that_drops_ends_both():
         ends.append(info["agent_terminated"].clone())
         if info["agent_terminated"][1].tolist() == [True, False]:
             over = observation["policy"][1]
-            assert not terminated[1] and info["rewards"][1, 1] > 0.0 and (over[69:] != 0.0).any()
+            own = task.managers_of["right"]["rewards"].total[1]
+            assert not terminated[1] and info["rewards"][1, 1] == own
+            assert (over[69:] != 0.0).any()
     flags = torch.stack(ends)
     assert flags[0].tolist() == [[False] * 2, [False] * 2, [True] * 2]
     assert flags[12].tolist() == [[False] * 2, [True, False], [True] * 2]
