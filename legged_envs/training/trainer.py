@@ -198,7 +198,8 @@ class Trainer:
         with lock_run_folder(self.run_dir):
             config: dict[str, Any] = {"training": self.cfg, "task": self.task}
             write_json(self.run_dir / CONFIG, config)
-            (self.run_dir / "task.txt").write_text(f"{self.core}\n")
+            # An f-string would write the line of the environment, not its tables.
+            (self.run_dir / "task.txt").write_text(str(self.core) + "\n")
             self.console.print(
                 f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self.run_dir}",
                 markup=False,

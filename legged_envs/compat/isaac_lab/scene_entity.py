@@ -1,5 +1,6 @@
-"""Which part of the scene a term reads, in Isaac Lab's words."""
+"""Selection of the part of the scene that a term reads, in Isaac Lab's words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from legged_envs.configuration import ConfigClass, configclass
@@ -7,29 +8,62 @@ from legged_envs.configuration import ConfigClass, configclass
 
 @configclass
 class SceneEntityCfg(ConfigClass):
-    """A part of the scene that a term reads: an entity, and which of its joints and bodies, by names or regular
-    expressions, of which :meth:`resolve` makes indices."""
+    """An entity of the scene, with some of its joints and bodies.
+
+    Joints and bodies are given as names or regular expressions. :meth:`resolve` finds their
+    indices.
+    """
 
     name: str
-    joint_names: Any = None
-    joint_ids: Any = slice(None)
-    body_names: Any = None
-    body_ids: Any = slice(None)
+    """Name of the entity in the scene."""
+    joint_names: str | Sequence[str] | None = None
+    """Joints, as names or regular expressions. None: all."""
+    joint_ids: slice | list[int] = slice(None)
+    """Indices of the joints."""
+    body_names: str | Sequence[str] | None = None
+    """Bodies, as names or regular expressions. None: all."""
+    body_ids: slice | list[int] = slice(None)
+    """Indices of the bodies."""
     preserve_order: bool = False
+    """True for the order of the expressions, false for the order of the entity."""
 
     def resolve(self, scene: Any) -> None:
-        """ValueError or KeyError, which lists what there is, for a name that there is not."""
-        for part, method in (("joint", "find_joints"), ("body", "find_bodies")):
-            if (patterns := getattr(self, f"{part}_names")) is not None:
-                ids, names = getattr(scene[self.name], method)(
-                    patterns, preserve_order=self.preserve_order
-                )
-                setattr(self, f"{part}_names", names)
-                setattr(self, f"{part}_ids", ids)
+        """Replace names and regular expressions by the names that match, and find their indices.
+
+        Args:
+            scene: The scene, which has the entity under :attr:`name`.
+
+        Raises:
+            KeyError: If the scene has no such entity.
+            ValueError: If an expression matches nothing, or a name is matched twice.
+        """
+        if self.joint_names is not None:
+            entity = scene[self.name]
+            self.joint_ids, self.joint_names = entity.find_joints(
+                self.joint_names, preserve_order=self.preserve_order
+            )
+        if self.body_names is not None:
+            entity = scene[self.name]
+            self.body_ids, self.body_names = entity.find_bodies(
+                self.body_names, preserve_order=self.preserve_order
+            )
+
+
+ROBOT = SceneEntityCfg("robot")
+"""The first robot, with all joints and bodies."""
 
 
 def resolved(params: dict[str, Any], scene: Any) -> dict[str, Any]:
-    """``params`` of a term, each :class:`SceneEntityCfg` among which is resolved."""
-    for entity in [each for each in params.values() if isinstance(each, SceneEntityCfg)]:
-        entity.resolve(scene)
+    """Resolve each :class:`SceneEntityCfg` among the parameters of a term.
+
+    Args:
+        params: Parameters of a term by name. The configurations are changed.
+        scene: The scene.
+
+    Returns:
+        The same ``params``.
+    """
+    for value in params.values():
+        if isinstance(value, SceneEntityCfg):
+            value.resolve(scene)
     return params
