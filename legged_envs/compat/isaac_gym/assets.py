@@ -1,7 +1,6 @@
-"""Robots from URDF and MJCF files, with the bodies, joints and names that Isaac Gym would give them."""
+"""Robots from URDF and MJCF files, with the bodies, joints and names that Isaac Gym gives them."""
 
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import mujoco
@@ -12,108 +11,187 @@ from legged_envs.robots.reading.mjcf import read_mjcf
 from legged_envs.robots.reading.urdf import LEAST_INERTIA, LEAST_MASS, read_urdf
 from legged_envs.tables import shorten
 
-Array = np.ndarray[Any, Any]
-_FREE = mujoco.mjtJoint.mjJNT_FREE
+GROUP_OF_VISIBLE = 2
+"""Group of shapes that pictures show."""
+
+GROUP_OF_HIDDEN = 3
+"""Group of shapes that pictures do not show."""
+
+ERROR_LENGTH = 400
+"""Largest number of characters of a reader's error that is passed on."""
 
 
 class Asset:
-    """One robot of a file: bodies depth first, in a URDF the children of each by the names of their joints.
+    """A robot of a file.
 
-    ``collapse_fixed_joints`` merges links of fixed joints into their parents, but for joints with ``dont_collapse``.
-    A link without inertia has that of its collision shapes; an inertia that no body has is made the nearest of one.
-    FileNotFoundError, or a ValueError that names the file and the part that cannot be kept."""
+    Bodies are in depth-first order. In a URDF the children of a body are in the order of the names
+    of their joints, as in Isaac Gym.
+
+    With ``collapse_fixed_joints`` links of fixed joints are merged into their parents, except for
+    joints with ``dont_collapse``. A link without inertia has that of its collision shapes. An
+    inertia that no body can have is replaced by the nearest possible one.
+
+    Args:
+        path: URDF or MJCF file.
+        options: Options of reading.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If an option does not fit, or the file has something that cannot be kept.
+    """
 
     def __init__(self, path: Path, options: AssetOptions):
-        self.path, self.options = path, options
-        self._speeds = dict[str, float]()
-        if (mode := options.default_dof_drive_mode) not in DRIVE_MODES:
-            wrong = f"default_dof_drive_mode must be DOF_MODE_NONE, _POS or _EFFORT {DRIVE_MODES}, got {mode!r}"
-            raise ValueError(f"load_asset: {wrong}")
-        if options.density < 0:
-            raise ValueError(f"load_asset: density must not be negative, got {options.density:g}")
-        if not path.is_file():
-            raise FileNotFoundError(f"load_asset: there is no file {str(path)!r}")
-        if path.suffix.lower() not in (".urdf", ".xml"):
-            raise ValueError(f"load_asset reads .urdf and .xml (MJCF) files, got {str(path)!r}")
+        _check_source(path, options)
+        self.path = path
+        """File of the robot."""
+        self.options = options
+        """Options with which it is read."""
+        self._max_speeds: dict[str, float] = {}
         self.spec = self.read(visuals=False)
+        """Specification without the shapes that are only seen."""
         model = self.spec.compile()
+        # Body 0 is the world.
         self.body_names = [model.body(i).name for i in range(1, model.nbody)]
-        dofs = [i for i in range(model.njnt) if model.jnt_type[i] != _FREE]
-        self.dof_names = [model.joint(i).name for i in dofs]
-        self.mass, self.com, self.inertia = (
-            model.body_mass[1:],
-            model.body_ipos[1:],
-            model.body_inertia[1:],
-        )
-        self.dof_properties = self._dof_properties(model, dofs)
-        geoms = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-        self.friction: Array = (
-            model.geom_friction[geoms, 0] if path.suffix == ".xml" else np.ones(len(geoms))
-        )
-        """Of the shapes that collide, for the actors that are created next."""
+        """Names of the bodies."""
+        dof_joints = np.flatnonzero(model.jnt_type != mujoco.mjtJoint.mjJNT_FREE)
+        self.dof_names = [model.joint(i).name for i in dof_joints]
+        """Names of the joints, without the free joint."""
+        self.mass: np.ndarray = model.body_mass[1:]
+        """Mass of each body, kg. Shape: (num_bodies,)."""
+        self.com: np.ndarray = model.body_ipos[1:]
+        """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
+        self.inertia: np.ndarray = model.body_inertia[1:]
+        """Principal moments of inertia of each body, kg m². Shape: (num_bodies, 3)."""
+        self.dof_properties = self._make_dof_properties(model, dof_joints)
+        """Properties of the joints, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
+        shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+        # A URDF has no friction, so each shape has Isaac Gym's default.
+        self.friction: np.ndarray = np.ones(len(shapes))
+        """Coefficient of friction of each shape that collides, for actors that are created next.
+        Shape: (num_shapes,)."""
+        if path.suffix == ".xml":
+            self.friction = model.geom_friction[shapes, 0]
 
     def read(self, visuals: bool) -> mujoco.MjSpec:
-        """The robot with a free or, with ``fix_base_link``, a mocap base, without or with what is only seen."""
+        """Read the file.
+
+        Args:
+            visuals: Keep the shapes that are only seen.
+
+        Returns:
+            The robot with a free base or, with ``fix_base_link``, a base with a mocap body.
+
+        Raises:
+            ValueError: If the file has something that cannot be kept. The error names it.
+        """
         try:
-            if self.path.suffix.lower() == ".urdf":
-                spec, self._speeds, not_collapsed = read_urdf(
-                    self.path, visuals, self.options.density
-                )
-            else:
-                spec, not_collapsed = read_mjcf(self.path, visuals), []
-            base = spec.worldbody.bodies[0]
-            seen = [geom for geom in spec.geoms if not (geom.contype or geom.conaffinity)]
-            drawn = {geom.parent.name for geom in seen}  # whose shapes that collide are hidden
-            for geom in spec.geoms:
-                geom.group, geom.mass = (
-                    (2, 0.0) if geom in seen else (3 if geom.parent.name in drawn else 2, geom.mass)
-                )
-                if (
-                    self.options.replace_cylinder_with_capsule
-                    and geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER
-                ):
-                    geom.type = geom.type if geom in seen else mujoco.mjtGeom.mjGEOM_CAPSULE
-            kept = [spec.add_exclude(bodyname1=name, bodyname2=base.name) for name in not_collapsed]
-            base.add_freejoint(name="root")
-            spec.compiler.boundmass, spec.compiler.boundinertia = LEAST_MASS, LEAST_INERTIA
-            spec.compiler.fusestatic = self.options.collapse_fixed_joints
-            spec.compile()
+            return self._read(visuals)
         except (ElementTree.ParseError, ValueError) as error:
             raise ValueError(
-                f"load_asset: {str(self.path)!r}: {shorten(str(error), 400)}"
+                f"load_asset: {str(self.path)!r}: {shorten(str(error), ERROR_LENGTH)}"
             ) from error
-        for part in kept:
-            spec.delete(part)
+
+    def _read(self, visuals: bool) -> mujoco.MjSpec:
+        spec, not_collapsed = self._read_file(visuals)
+        self._set_shapes(spec)
+        base = spec.worldbody.bodies[0]
+        # MuJoCo does not fuse a body that an exclusion of contacts names. The exclusions of links
+        # that stay are deleted when the others are fused.
+        exclusions = []
+        for name in not_collapsed:
+            exclusions.append(spec.add_exclude(bodyname1=name, bodyname2=base.name))
+        # Without a free joint MuJoCo would fuse the base into the world.
+        base.add_freejoint(name="root")
+        spec.compiler.boundmass = LEAST_MASS
+        spec.compiler.boundinertia = LEAST_INERTIA
+        spec.compiler.fusestatic = self.options.collapse_fixed_joints
+        spec.compile()
+        for exclusion in exclusions:
+            spec.delete(exclusion)
+        # The scene is compiled from this specification, and must keep the links that stay.
         spec.compiler.fusestatic = False
+        # Joint 0 is the free joint.
         for joint in spec.joints[1:]:
             joint.armature += self.options.armature
-        for body in spec.bodies[1:] if self.options.disable_gravity else ():
-            body.gravcomp = 1.0
+        if self.options.disable_gravity:
+            for body in spec.bodies[1:]:
+                body.gravcomp = 1.0
         if self.options.fix_base_link:
-            spec.delete(spec.joint("root"))
-            base.mocap, base.pos, base.quat = True, [0, 0, 0], [1, 0, 0, 0]
-            for child in (
-                base.bodies
-            ):  # MuJoCo takes a fixed base for a part of the world, which robots touch
-                spec.add_exclude(bodyname1=base.name, bodyname2=child.name)
+            _fix_base(spec)
         return spec
 
-    def _dof_properties(self, model: mujoco.MjModel, joints: list[int]) -> Array:
-        """Limits, efforts and velocities of the file, ``LARGEST`` where it has none."""
-        props, dofs, limited = (
-            np.zeros(len(joints), DOF_DTYPE),
-            model.jnt_dofadr[joints],
-            model.jnt_limited[joints] > 0,
+    def _read_file(self, visuals: bool) -> tuple[mujoco.MjSpec, list[str]]:
+        """Return the specification and the names of the links that must not be collapsed."""
+        if self.path.suffix.lower() == ".urdf":
+            spec, max_speeds, not_collapsed = read_urdf(self.path, visuals, self.options.density)
+            self._max_speeds = max_speeds
+            return spec, not_collapsed
+        return read_mjcf(self.path, visuals), []
+
+    def _set_shapes(self, spec: mujoco.MjSpec) -> None:
+        """Set group, mass and type of all shapes."""
+        drawn_bodies = set()
+        for geom in spec.geoms:
+            if not _collides(geom):
+                drawn_bodies.add(geom.parent.name)
+        for geom in spec.geoms:
+            if not _collides(geom):
+                geom.group = GROUP_OF_VISIBLE
+                # What is only seen must not change the physics.
+                geom.mass = 0.0
+                continue
+            # Collision shapes are drawn if their body has nothing else to show.
+            is_hidden = geom.parent.name in drawn_bodies
+            geom.group = GROUP_OF_HIDDEN if is_hidden else GROUP_OF_VISIBLE
+            is_cylinder = geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER
+            if is_cylinder and self.options.replace_cylinder_with_capsule:
+                geom.type = mujoco.mjtGeom.mjGEOM_CAPSULE
+
+    def _make_dof_properties(self, model: mujoco.MjModel, joints: np.ndarray) -> np.ndarray:
+        """Return the properties of joints as in the file, and ``LARGEST`` for missing limits."""
+        properties = np.zeros(len(joints), DOF_DTYPE)
+        columns = model.jnt_dofadr[joints]
+        is_limited = model.jnt_limited[joints] > 0
+        properties["hasLimits"] = is_limited
+        properties["driveMode"] = self.options.default_dof_drive_mode
+        properties["lower"] = np.where(is_limited, model.jnt_range[joints, 0], -LARGEST)
+        properties["upper"] = np.where(is_limited, model.jnt_range[joints, 1], LARGEST)
+        # A limit of 0 in a file means that there is none.
+        properties["velocity"] = [self._max_speeds.get(name) or LARGEST for name in self.dof_names]
+        properties["effort"] = [effort or LARGEST for effort in model.jnt_actfrcrange[joints, 1]]
+        properties["damping"] = model.dof_damping[columns]
+        properties["friction"] = model.dof_frictionloss[columns]
+        properties["armature"] = model.dof_armature[columns]
+        return properties
+
+
+def _check_source(path: Path, options: AssetOptions) -> None:
+    mode = options.default_dof_drive_mode
+    if mode not in DRIVE_MODES:
+        raise ValueError(
+            "load_asset: default_dof_drive_mode must be DOF_MODE_NONE, _POS or _EFFORT "
+            f"{DRIVE_MODES}, got {mode!r}"
         )
-        props["hasLimits"], props["driveMode"] = limited, self.options.default_dof_drive_mode
-        for i, name in enumerate(("lower", "upper")):
-            props[name] = np.where(limited, model.jnt_range[joints, i], (-LARGEST, LARGEST)[i])
-        props["velocity"] = [self._speeds.get(name) or LARGEST for name in self.dof_names]
-        props["effort"] = [effort or LARGEST for effort in model.jnt_actfrcrange[joints, 1]]
-        for name, field in (
-            ("damping", "damping"),
-            ("friction", "frictionloss"),
-            ("armature", "armature"),
-        ):
-            props[name] = getattr(model, f"dof_{field}")[dofs]
-        return props
+    if options.density < 0:
+        raise ValueError(f"load_asset: density must not be negative, got {options.density:g}")
+    if not path.is_file():
+        raise FileNotFoundError(f"load_asset: there is no file {str(path)!r}")
+    if path.suffix.lower() not in (".urdf", ".xml"):
+        raise ValueError(f"load_asset reads .urdf and .xml (MJCF) files, got {str(path)!r}")
+
+
+def _collides(geom: mujoco.MjsGeom) -> bool:
+    return bool(geom.contype or geom.conaffinity)
+
+
+def _fix_base(spec: mujoco.MjSpec) -> None:
+    """Replace the free joint of the base by a mocap body, which a script can still place."""
+    base = spec.worldbody.bodies[0]
+    spec.delete(spec.joint("root"))
+    base.mocap = True
+    # The pose of the actor is that of the base.
+    base.pos = [0, 0, 0]
+    base.quat = [1, 0, 0, 0]
+    # MuJoCo takes a fixed base for a part of the world, with which its children would collide.
+    for child in base.bodies:
+        spec.add_exclude(bodyname1=base.name, bodyname2=child.name)

@@ -4,12 +4,14 @@ import copy
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import torch
 
-from legged_envs.compat.isaac_gym.assets import Array, Asset
+from legged_envs.compat.isaac_gym.actor import Actor
+from legged_envs.compat.isaac_gym.assets import Asset
+from legged_envs.compat.isaac_gym.ground import height_field, plane, triangle_mesh
 from legged_envs.compat.isaac_gym.gym_pictures import PictureFunctions
 from legged_envs.compat.isaac_gym.gym_tensors import TensorFunctions
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
@@ -26,8 +28,7 @@ from legged_envs.compat.isaac_gym.records import (
     TriangleMeshParams,
     Vec3,
 )
-from legged_envs.compat.isaac_gym.scene import height_field, plane, triangle_mesh
-from legged_envs.compat.isaac_gym.sim import Actor, Env, Sim
+from legged_envs.compat.isaac_gym.sim import Env, Sim
 
 NOT_NEGATIVE_FIELDS = ("velocity", "stiffness", "damping", "effort", "armature", "friction")
 """Properties of a joint that must be finite and at least 0."""
@@ -70,17 +71,17 @@ class Gym(TensorFunctions, PictureFunctions):
             raise ValueError(f"create_sim: there are {num_gpus} GPUs, got {compute_device=}")
         return Sim(params, torch.device("cuda", compute_device))
 
-    def prepare_sim(self, sim: Sim) -> Any:
-        """End the setup of a simulation."""
+    def prepare_sim(self, sim: Sim) -> bool:
+        """End the setup of a simulation, and return True."""
         return sim.prepare()
 
-    def simulate(self, sim: Sim) -> Any:
+    def simulate(self, sim: Sim) -> None:
         """Run one step of ``params.dt``."""
-        return sim.running("simulate").simulate()
+        sim.running("simulate").simulate()
 
-    def destroy_sim(self, sim: Sim) -> Any:
+    def destroy_sim(self, sim: Sim) -> None:
         """Release a simulation."""
-        return sim.destroy()
+        sim.destroy()
 
     def get_frame_count(self, sim: Sim) -> int:
         """Return the number of steps so far."""
@@ -90,16 +91,16 @@ class Gym(TensorFunctions, PictureFunctions):
         """Return a copy of the parameters of a simulation."""
         return copy.deepcopy(sim.params)
 
-    def set_sim_params(self, sim: Sim, params: SimParams) -> Any:
+    def set_sim_params(self, sim: Sim, params: SimParams) -> None:
         """Change the parameters of a simulation."""
-        return sim.set_params(params)
+        sim.set_params(params)
 
     def add_ground(self, sim: Sim, params: PlaneParams) -> None:
         """Add a plane as ground."""
         _check_new_ground(sim, "plane")
         sim.ground = plane(params)
 
-    def add_heightfield(self, sim: Sim, samples: Any, params: HeightFieldParams) -> None:
+    def add_heightfield(self, sim: Sim, samples: np.ndarray, params: HeightFieldParams) -> None:
         """Add a height field as ground.
 
         Args:
@@ -111,7 +112,7 @@ class Gym(TensorFunctions, PictureFunctions):
         sim.ground = height_field(samples, params)
 
     def add_triangle_mesh(
-        self, sim: Sim, vertices: Any, triangles: Any, params: TriangleMeshParams
+        self, sim: Sim, vertices: np.ndarray, triangles: np.ndarray, params: TriangleMeshParams
     ) -> None:
         """Add a triangle mesh as ground.
 
@@ -140,7 +141,7 @@ class Gym(TensorFunctions, PictureFunctions):
         """Return the names of the joints."""
         return list(asset.dof_names)
 
-    def get_asset_dof_properties(self, asset: Asset) -> Array:
+    def get_asset_dof_properties(self, asset: Asset) -> np.ndarray:
         """Return a copy of the properties of the joints, with the fields ``DOF_DTYPE``."""
         return asset.dof_properties.copy()
 
@@ -175,8 +176,8 @@ class Gym(TensorFunctions, PictureFunctions):
     def create_actor(
         self,
         env: Env,
-        asset: Any,
-        pose: Any,
+        asset: Asset,
+        pose: Transform,
         name: str = "",
         group: int = -1,
         filter: int = -1,
@@ -197,6 +198,7 @@ class Gym(TensorFunctions, PictureFunctions):
             Index of the actor in its environment.
         """
         env.sim.need_setup("create_actor")
+        # Scripts often give the name of a file, or a position alone.
         if not isinstance(asset, Asset) or not isinstance(pose, Transform):
             raise TypeError(
                 "create_actor takes what load_asset returns and a gymapi.Transform, "
@@ -247,7 +249,7 @@ class Gym(TensorFunctions, PictureFunctions):
         """Return the properties of the shapes of an actor."""
         return _make_shape_properties(env.actor(handle).friction)
 
-    def get_actor_dof_properties(self, env: Env, handle: int) -> Array:
+    def get_actor_dof_properties(self, env: Env, handle: int) -> np.ndarray:
         """Return a copy of the properties of the joints of an actor."""
         return env.actor(handle).dofs.copy()
 
@@ -263,7 +265,7 @@ class Gym(TensorFunctions, PictureFunctions):
             properties.append(RigidBodyProperties(mass, Vec3(*com)))
         return properties
 
-    def set_actor_dof_properties(self, env: Env, handle: int, props: Array) -> bool:
+    def set_actor_dof_properties(self, env: Env, handle: int, props: np.ndarray) -> bool:
         """Set the properties of the joints of an actor."""
         given = np.array(props)
         _check_dof_properties(given, env.actor(handle).dofs)
@@ -297,15 +299,15 @@ class Gym(TensorFunctions, PictureFunctions):
         num_shapes = len(env.actor(handle).friction)
         return env.sim.set_actor(env, handle, friction=_read_friction(props, num_shapes))
 
-    def get_actor_tendon_properties(self, *args: Any) -> NoReturn:
+    def get_actor_tendon_properties(self, *args: object) -> NoReturn:
         """Raise a NotImplementedError."""
         raise NotImplementedError("get_actor_tendon_properties: actors have no tendons")
 
-    def set_actor_tendon_properties(self, *args: Any) -> NoReturn:
+    def set_actor_tendon_properties(self, *args: object) -> NoReturn:
         """Raise a NotImplementedError."""
         raise NotImplementedError("set_actor_tendon_properties: actors have no tendons")
 
-    def set_actor_scale(self, *args: Any) -> NoReturn:
+    def set_actor_scale(self, *args: object) -> NoReturn:
         """Raise a NotImplementedError."""
         raise NotImplementedError(
             "set_actor_scale: actors cannot be scaled, because all environments have one model"
@@ -324,7 +326,7 @@ def _check_new_ground(sim: Sim, kind: str) -> None:
         )
 
 
-def _check_dof_properties(given: Array, present: Array) -> None:
+def _check_dof_properties(given: np.ndarray, present: np.ndarray) -> None:
     if given.dtype != present.dtype or given.shape != present.shape:
         raise ValueError(
             f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}, "
@@ -350,11 +352,11 @@ def _check_dof_properties(given: Array, present: Array) -> None:
         )
 
 
-def _make_shape_properties(friction: Array) -> list[RigidShapeProperties]:
+def _make_shape_properties(friction: np.ndarray) -> list[RigidShapeProperties]:
     return [RigidShapeProperties(value) for value in friction]
 
 
-def _read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> Array:
+def _read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> np.ndarray:
     """Return the friction of each shape, and warn if a restitution is asked for."""
     friction = np.array([prop.friction for prop in props])
     if len(friction) != num_shapes or not (friction >= 0).all():

@@ -1,11 +1,9 @@
 """Functions of Isaac Gym for cameras and the window."""
 
 import time
-from typing import Any
 
 import numpy as np
 
-from legged_envs.compat.isaac_gym.assets import Array
 from legged_envs.compat.isaac_gym.records import IMAGE_COLOR, CameraProperties, Vec3
 from legged_envs.compat.isaac_gym.sim import Env, Sim
 from legged_envs.compat.isaac_gym.viewer import Camera, Viewer
@@ -25,7 +23,7 @@ class PictureFunctions:
         """Move a camera to a position, m, and let it look at a target, m."""
         camera.look_at(position, target)
 
-    def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> Array:
+    def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> np.ndarray:
         """Return red, green, blue and 255 of each pixel. Shape: (height, 4 · width), uint8.
 
         Raises:
@@ -57,7 +55,7 @@ class PictureFunctions:
         """Return True if the user closed a window."""
         return not viewer.open
 
-    def query_viewer_action_events(self, viewer: Viewer) -> list[Any]:
+    def query_viewer_action_events(self, viewer: Viewer) -> list[object]:
         """Return an empty list: MuJoCo's window keeps its keys."""
         return []
 
@@ -82,30 +80,30 @@ class PictureFunctions:
     # A step has ended when `simulate` returns, and a picture is drawn when it is asked for. So the
     # following functions of Isaac Gym have nothing to do.
 
-    def clear_lines(self, *args: Any) -> bool:
+    def clear_lines(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def fetch_results(self, *args: Any) -> bool:
+    def fetch_results(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def poll_viewer_events(self, *args: Any) -> bool:
+    def poll_viewer_events(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def render_all_camera_sensors(self, *args: Any) -> bool:
+    def render_all_camera_sensors(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def set_rigid_body_color(self, *args: Any) -> bool:
+    def set_rigid_body_color(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def step_graphics(self, *args: Any) -> bool:
+    def step_graphics(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
-    def subscribe_viewer_keyboard_event(self, *args: Any) -> bool:
+    def subscribe_viewer_keyboard_event(self, *args: object) -> bool:
         """Do nothing."""
         return True

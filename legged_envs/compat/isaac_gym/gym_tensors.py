@@ -1,11 +1,9 @@
 """Functions of Isaac Gym for tensors of states and forces."""
 
-from typing import Any
-
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
 from legged_envs.compat.isaac_gym.records import DOF_MODE_EFFORT, DOF_MODE_POS
 from legged_envs.compat.isaac_gym.sim import Sim
-from legged_envs.compat.isaac_gym.state import TENSORS
+from legged_envs.compat.isaac_gym.state import TENSOR_COLUMNS
 
 
 class TensorFunctions:
@@ -62,14 +60,15 @@ class TensorFunctions:
 
     def set_actor_root_state_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the root states of all actors."""
-        state = sim.running("set_actor_root_state_tensor")
-        columns = TENSORS["actor_root_state"]
-        states = state.checked("set_actor_root_state_tensor", values, "actors", columns)
-        state.write("actor_root_state", states)
+        function = "set_actor_root_state_tensor"
+        state = sim.running(function)
+        columns = TENSOR_COLUMNS["actor_root_state"]
+        states = state.arguments.read_values(function, values, "actors", columns)
+        state.write_roots(states)
         return True
 
     def set_actor_root_state_tensor_indexed(
-        self, sim: Sim, values: Descriptor, actors: Any = None, count: int = 0
+        self, sim: Sim, values: Descriptor, actors: Descriptor | None = None, count: int = 0
     ) -> bool:
         """Set the root states of some actors.
 
@@ -81,20 +80,24 @@ class TensorFunctions:
         """
         function = "set_actor_root_state_tensor_indexed"
         state = sim.running(function)
-        rows = state.checked_actors(function, actors, count)
-        states = state.checked(function, values, "actors", TENSORS["actor_root_state"])
-        state.write("actor_root_state", states, rows)
+        # Indices are checked before the values, and both before anything is written.
+        rows = state.arguments.read_actors(function, actors, count)
+        columns = TENSOR_COLUMNS["actor_root_state"]
+        states = state.arguments.read_values(function, values, "actors", columns)
+        state.write_roots(states, rows)
         return True
 
     def set_dof_state_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the position and velocity of all joints."""
-        state = sim.running("set_dof_state_tensor")
-        states = state.checked("set_dof_state_tensor", values, "dofs", TENSORS["dof_state"])
-        state.write("dof_state", states)
+        function = "set_dof_state_tensor"
+        state = sim.running(function)
+        columns = TENSOR_COLUMNS["dof_state"]
+        states = state.arguments.read_values(function, values, "dofs", columns)
+        state.write_dofs(states)
         return True
 
     def set_dof_state_tensor_indexed(
-        self, sim: Sim, values: Descriptor, actors: Any = None, count: int = 0
+        self, sim: Sim, values: Descriptor, actors: Descriptor | None = None, count: int = 0
     ) -> bool:
         """Set the joint states of some actors.
 
@@ -106,27 +109,33 @@ class TensorFunctions:
         """
         function = "set_dof_state_tensor_indexed"
         state = sim.running(function)
-        rows = state.checked_actors(function, actors, count)
-        states = state.checked(function, values, "dofs", TENSORS["dof_state"])
-        state.write("dof_state", states, rows)
+        # Indices are checked before the values, and both before anything is written.
+        rows = state.arguments.read_actors(function, actors, count)
+        columns = TENSOR_COLUMNS["dof_state"]
+        states = state.arguments.read_values(function, values, "dofs", columns)
+        state.write_dofs(states, rows)
         return True
 
     def set_dof_actuation_force_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the forces of joints in mode EFFORT for the next ``simulate``, N·m."""
         state = sim.running("set_dof_actuation_force_tensor")
-        forces = state.checked("set_dof_actuation_force_tensor", values, "dofs", 1)
+        forces = state.arguments.read_values("set_dof_actuation_force_tensor", values, "dofs", 1)
         state.drive(forces, DOF_MODE_EFFORT)
         return True
 
     def set_dof_position_target_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the targets of joints in mode POS until the next call, rad."""
         state = sim.running("set_dof_position_target_tensor")
-        targets = state.checked("set_dof_position_target_tensor", values, "dofs", 1)
+        targets = state.arguments.read_values("set_dof_position_target_tensor", values, "dofs", 1)
         state.drive(targets, DOF_MODE_POS)
         return True
 
     def apply_rigid_body_force_tensors(
-        self, sim: Sim, forceTensor: Any = None, torqueTensor: Any = None, space: int = 0
+        self,
+        sim: Sim,
+        forceTensor: Descriptor | None = None,
+        torqueTensor: Descriptor | None = None,
+        space: int = 0,
     ) -> bool:
         """Apply forces and torques at the centers of mass of all bodies, for the next ``simulate``.
 

@@ -118,20 +118,20 @@ def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
             setattr(params, name, value)
 
 
-def draw_lines(*args: Any, **kwargs: Any) -> None:
+def draw_lines(*args: object, **kwargs: object) -> None:
     """Do nothing: no lines are drawn."""
 
 
 class WireframeBoxGeometry:
     """A box that is not drawn."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 
 class WireframeSphereGeometry:
     """A sphere that is not drawn."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -1,95 +1,108 @@
-"""Simulations: what is in them, and each environment's own parameters."""
+"""Simulations: their environments, and each environment's parameters of the engine."""
 
 import copy
 import os
-from typing import Any
 
 import mujoco
 import mujoco.batch
 import numpy as np
 import torch
 
-from legged_envs.compat.isaac_gym.assets import Array, Asset
-from legged_envs.compat.isaac_gym.records import (
-    DOF_MODE_EFFORT,
-    DOF_MODE_POS,
-    LARGEST,
-    SimParams,
-    Transform,
+from legged_envs.compat.isaac_gym.actor import (
+    CONSTANT_INPUTS,
+    Actor,
+    FieldValues,
+    make_field_values,
+    stack_properties,
 )
-from legged_envs.compat.isaac_gym.scene import Collisions, Ground, Part, compile_scene, find_parts
+from legged_envs.compat.isaac_gym.assets import Asset
+from legged_envs.compat.isaac_gym.ground import Ground
+from legged_envs.compat.isaac_gym.records import SimParams
+from legged_envs.compat.isaac_gym.scene import Collisions, Part, compile_scene, find_parts
 from legged_envs.compat.isaac_gym.state import State
 
-_CONSTANTS = {"body_mass", "body_inertia", "body_ipos", "dof_armature"}
-"""Fields from which the engine derives others."""
-Fields = list[tuple[str, tuple[Any, ...], Array]]
-"""Names of fields of the model, parts of them, and values."""
+POSE_TO_ENGINE = [0, 1, 2, 6, 3, 4, 5]
+"""Order that makes a pose with (w, x, y, z) of a pose with (x, y, z, w)."""
 
-
-class Actor:
-    """One robot in one environment, with what may differ from the others of its kind."""
-
-    __slots__ = (
-        "asset",
-        "collision_filter",
-        "com",
-        "dofs",
-        "friction",
-        "group",
-        "mass",
-        "name",
-        "pose",
-    )
-
-    def __init__(self, asset: Asset, pose: Transform, name: str, group: int, collision_filter: int):
-        self.asset, self.name, self.group, self.collision_filter = (
-            asset,
-            name,
-            group,
-            max(collision_filter, 0),
-        )
-        self.pose = (*pose.p.values, pose.r.x, pose.r.y, pose.r.z, pose.r.w)
-        self.friction, self.mass, self.com, self.dofs = (
-            asset.friction,
-            asset.mass,
-            asset.com,
-            asset.dof_properties,
-        )
-
-    def touches(self, other: "Actor") -> bool:
-        """In the same group, or in group −1, unless their filters have a bit in common."""
-        met = self.group == other.group or -1 in (self.group, other.group)
-        return met and not self.collision_filter & other.collision_filter
+NUM_VELOCITIES = 6
+"""Number of linear and angular velocities in a root state."""
 
 
 class Env:
-    """What ``create_env`` returns."""
+    """An environment, which ``create_env`` returns.
+
+    Args:
+        sim: Simulation to which it belongs.
+        index: Index of the environment.
+    """
 
     def __init__(self, sim: "Sim", index: int):
-        self.sim, self.index, self.actors = sim, index, list[Actor]()
+        self.sim = sim
+        """Simulation to which it belongs."""
+        self.index = index
+        """Index of the environment."""
+        self.actors: list[Actor] = []
+        """Robots in it."""
 
     def actor(self, handle: int) -> Actor:
+        """Return the actor with a handle.
+
+        Raises:
+            ValueError: If there is no such actor.
+        """
         if not 0 <= handle < len(self.actors):
             raise ValueError(
-                f"environment {self.index} has {len(self.actors)} actors, there is none with {handle=}"
+                f"environment {self.index} has {len(self.actors)} actors, "
+                f"there is none with {handle=}"
             )
         return self.actors[handle]
 
     def collisions(self) -> Collisions:
-        return tuple(tuple(a.touches(b) for b in self.actors) for a in self.actors)
+        """Return True for each two actors that collide."""
+        rows = []
+        for actor in self.actors:
+            rows.append(tuple(actor.collides_with(other) for other in self.actors))
+        return tuple(rows)
+
+    def assets(self) -> list[Asset]:
+        """Return the robot of each actor."""
+        return [actor.asset for actor in self.actors]
 
 
 class Sim:
-    """What ``create_sim`` returns. Tensors are on ``device``, physics is on the CPU."""
+    """A simulation, which ``create_sim`` returns. Its physics runs on the CPU.
+
+    Args:
+        params: Parameters. They are copied.
+        device: Device of the tensors.
+    """
 
     def __init__(self, params: SimParams, device: torch.device):
-        self.params, self.device = copy.deepcopy(params), device
+        # Scripts change and reuse their record for the next simulation.
+        self.params = copy.deepcopy(params)
+        """Parameters."""
+        self.device = device
+        """Device of the tensors."""
         self.ground: Ground | None = None
+        """The ground. None: there is no ground."""
         self.state: State | None = None
-        self.envs, self.shown, self.destroyed = list[Env](), (0.0, 0), False
+        """The running simulation. None before ``prepare_sim``."""
+        self.envs: list[Env] = []
+        """Environments."""
+        self.shown = (0.0, 0)
+        """Time, s, and frame of the last call of ``sync_frame_time``."""
+        self.destroyed = False
+        """True after ``destroy_sim``."""
 
     def need_setup(self, function: str) -> None:
-        """Raise a RuntimeError after ``prepare_sim``."""
+        """Check that a call comes before ``prepare_sim``.
+
+        Args:
+            function: Name of the function that was called, for the error.
+
+        Raises:
+            RuntimeError: If the simulation is running or destroyed.
+        """
         self._need_existence(function)
         if self.state is not None:
             raise RuntimeError(
@@ -97,7 +110,14 @@ class Sim:
             )
 
     def running(self, function: str) -> State:
-        """What runs after ``prepare_sim``, a RuntimeError before it."""
+        """Return the running simulation.
+
+        Args:
+            function: Name of the function that was called, for the error.
+
+        Raises:
+            RuntimeError: Before ``prepare_sim`` and after ``destroy_sim``.
+        """
         self._need_existence(function)
         if self.state is None:
             raise RuntimeError(
@@ -106,7 +126,10 @@ class Sim:
         return self.state
 
     def destroy(self) -> None:
-        self.state, self.envs, self.destroyed = None, [], True
+        """Release the memory of the engine."""
+        self.state = None
+        self.envs = []
+        self.destroyed = True
 
     def _need_existence(self, function: str) -> None:
         if self.destroyed:
@@ -114,138 +137,168 @@ class Sim:
                 f"gym.{function} was called after destroy_sim: call gym.create_sim for another"
             )
 
+    # A script may prepare in inference mode and step outside of it, where tensors of inference mode
+    # cannot be written.
     @torch.inference_mode(False)
     def prepare(self) -> bool:
-        """Compile the model, of which every environment must have the same actors, and give each its own parameters:
-        what is the same for all goes into the model."""
+        """End the setup: compile the model and start the engine.
+
+        Raises:
+            RuntimeError: If there are no actors.
+            ValueError: If environments have different actors.
+        """
         self.need_setup("prepare_sim")
         self._check_envs()
-        model, fields = self.compile(), Fields()
-        parts = find_parts(model, [actor.asset for actor in self.envs[0].actors])
-        for k, part in enumerate(parts):
-            actors = [env.actors[k] for env in self.envs]
-            own = (
-                np.stack([getattr(actor, name) for actor in actors])
-                for name in ("friction", "mass", "com", "dofs")
-            )
-            fields += self._fields(model, part, actors[0].asset, *own)
-            if part.floats:
-                model.qpos0[part.qpos : part.qpos + 7] = np.array(actors[0].pose)[
-                    [0, 1, 2, 6, 3, 4, 5]
-                ]
-        for name, where, values in fields:
-            getattr(model, name)[where] = values[0]
+        model = self.compile()
+        parts = find_parts(model, self.envs[0].assets())
+        fields = self._gather_fields(model, parts)
+        # Values of environment 0 go into the model itself. So the engine keeps a field once if it
+        # is the same in all environments.
+        for field in fields:
+            getattr(model, field.name)[field.place] = field.values[0]
         mujoco.mj_setConst(model, mujoco.MjData(model))
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-        threads = min(int(self.params.physx.num_threads) or cores, cores)
-        batch = mujoco.batch.Batch(model, len(self.envs), threads)
-        dofs = np.stack([np.concatenate([actor.dofs for actor in env.actors]) for env in self.envs])
-        state = State(batch, parts, self.params.substeps, dofs, self.device)
-        for name, where, values in fields:
-            if (values != values[0]).any():
-                batch.expand(name)[(slice(None), *where)] = values
-                state.constants_changed |= name in _CONSTANTS
-        poses = torch.tensor(
-            [[actor.pose for actor in env.actors] for env in self.envs], dtype=torch.float64
-        )
+        batch = mujoco.batch.Batch(model, len(self.envs), self._count_threads())
+        dofs = []
+        for env in self.envs:
+            dofs.append(np.concatenate([actor.dofs for actor in env.actors]))
+        state = State(batch, parts, self.params.substeps, np.stack(dofs), self.device)
+        for field in fields:
+            if (field.values != field.values[0]).any():
+                batch.expand(field.name)[(slice(None), *field.place)] = field.values
+                if field.name in CONSTANT_INPUTS:
+                    state.constants_changed[:] = True
+        # Root states depend on centers of mass, so they come after these.
         state.update_constants()
-        state.write("actor_root_state", torch.nn.functional.pad(poses, (0, 6)))
+        state.write_roots(self._make_root_states())
+        # Set at last: a simulation that failed to start can be changed and prepared again.
         self.state = state
         return True
 
-    def compile(self, visuals: bool = False) -> mujoco.MjModel:
-        assets, collisions = (
-            [actor.asset for actor in self.envs[0].actors],
-            self.envs[0].collisions(),
+    def _gather_fields(self, model: mujoco.MjModel, parts: list[Part]) -> list[FieldValues]:
+        """Return the fields of all actors, with a value for each environment."""
+        fields = []
+        for k, part in enumerate(parts):
+            actors = [env.actors[k] for env in self.envs]
+            own = stack_properties(actors)
+            fields += make_field_values(model, part, actors[0].asset, self.ground, own)
+            if part.is_free:
+                # The engine puts a robot with numbers that are not finite back to qpos0.
+                pose = np.array(actors[0].pose)[POSE_TO_ENGINE]
+                model.qpos0[part.qpos : part.qpos + 7] = pose
+        return fields
+
+    def _count_threads(self) -> int:
+        """Return the number of threads of the engine: at most one per core."""
+        if hasattr(os, "sched_getaffinity"):
+            # In a container these can be fewer than the cores of the machine.
+            num_cores = len(os.sched_getaffinity(0))
+        else:
+            num_cores = os.cpu_count() or 1
+        wanted = int(self.params.physx.num_threads) or num_cores
+        return min(wanted, num_cores)
+
+    def _make_root_states(self) -> torch.Tensor:
+        """Return the root states at the start. Shape: (num_envs, num_actors, 13), float64."""
+        poses = []
+        for env in self.envs:
+            poses.append([actor.pose for actor in env.actors])
+        # Robots start at rest.
+        return torch.nn.functional.pad(
+            torch.tensor(poses, dtype=torch.float64), (0, NUM_VELOCITIES)
         )
-        return compile_scene(assets, collisions, self.ground, self.params, visuals)
+
+    def compile(self, visuals: bool = False) -> mujoco.MjModel:
+        """Return a model of environment 0 with the values of its robots' files.
+
+        Args:
+            visuals: Add the shapes that are only seen.
+        """
+        first = self.envs[0]
+        return compile_scene(first.assets(), first.collisions(), self.ground, self.params, visuals)
 
     def _check_envs(self) -> None:
         if not self.envs or not self.envs[0].actors:
             raise RuntimeError(
                 "gym.prepare_sim needs actors: call create_env and create_actor first"
             )
-        assets, collisions = (
-            [actor.asset for actor in self.envs[0].actors],
-            self.envs[0].collisions(),
-        )
+        # All environments are copies of one model.
+        assets = self.envs[0].assets()
+        collisions = self.envs[0].collisions()
         for env in self.envs:
-            if [actor.asset for actor in env.actors] != assets or env.collisions() != collisions:
-                what = "other actors, groups or collision filters than environment 0"
+            if env.assets() != assets or env.collisions() != collisions:
                 raise ValueError(
-                    f"environment {env.index} has {what}: all must have the same assets in the same order"
+                    f"environment {env.index} has other actors, groups or collision filters "
+                    "than environment 0: all must have the same assets in the same order"
                 )
 
-    def _fields(
+    def set_actor(
         self,
-        model: mujoco.MjModel,
-        part: Part,
-        asset: Asset,
-        friction: Array,
-        mass: Array,
-        com: Array,
-        dofs: Array,
-    ) -> Fields:
-        """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config); inertias grow
-        with masses. The law of each drive, limited by its effort, is in mode POS kp (target − q) − (kd + kp h) v with
-        the physics step h, which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
-        average = friction if self.ground is None else 0.5 * (friction + self.ground.friction)
-        mode, kd, effort = (
-            dofs["driveMode"],
-            dofs["damping"].astype(float),
-            dofs["effort"].astype(float),
-        )
-        kp, columns = (
-            np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0),
-            model.jnt_dofadr[part.joints],
-        )
-        limits = np.stack((dofs["lower"], dofs["upper"]), axis=-1).astype(float)
-        limits = np.where(dofs["hasLimits"][..., None], limits, (-LARGEST, LARGEST))
-        return [
-            ("geom_friction", (part.geoms, 0), average),
-            ("body_mass", (part.bodies,), mass),
-            ("body_inertia", (part.bodies,), asset.inertia * (mass / asset.mass)[..., None]),
-            ("body_ipos", (part.bodies,), com),
-            ("actuator_gainprm", (part.dofs, 0), np.where(mode == DOF_MODE_EFFORT, 1.0, kp)),
-            ("actuator_biasprm", (part.dofs, 1), -kp),
-            ("actuator_biasprm", (part.dofs, 2), -kd - kp * model.opt.timestep),
-            ("actuator_forcerange", (part.dofs,), np.stack((-effort, effort), axis=-1)),
-            ("dof_frictionloss", (columns,), dofs["friction"].astype(float)),
-            ("dof_armature", (columns,), dofs["armature"].astype(float)),
-            ("jnt_range", (part.joints,), limits),
-        ]
+        env: Env,
+        handle: int,
+        *,
+        friction: np.ndarray | None = None,
+        mass: np.ndarray | None = None,
+        com: np.ndarray | None = None,
+        dofs: np.ndarray | None = None,
+    ) -> bool:
+        """Set properties of an actor, before or after ``prepare_sim``.
 
-    def set_actor(self, env: Env, handle: int, **values: Array) -> bool:
-        """Set ``friction``, ``mass`` and ``com``, or ``dofs`` of an actor, before or after ``prepare_sim``."""
+        Args:
+            env: Environment of the actor.
+            handle: Handle of the actor.
+            friction: Coefficient of friction of each shape that collides.
+            mass: Mass of each body, kg.
+            com: Center of mass of each body in the body's frame, m.
+            dofs: Properties of each DOF, with the fields ``DOF_DTYPE``.
+
+        Returns:
+            True.
+        """
         actor = env.actor(handle)
-        for name, value in values.items():
-            setattr(actor, name, value)
-        if (state := self.state) is None:
-            return True
-        part, own = state.parts[handle], (actor.friction, actor.mass, actor.com, actor.dofs)
-        for name, rows in (("driveMode", state.modes), ("velocity", state.max_speeds)):
-            rows[env.index, part.dofs] = torch.from_numpy(actor.dofs[name].copy())
-        for name, where, value in self._fields(state.model, part, actor.asset, *own):
-            held = state.batch.expanded(name)
-            if (
-                (getattr(state.model, name) if held is None else held[env.index])[where] != value
-            ).any():
-                state.batch.expand(name)[env.index][where] = value
-                state.constants_changed[env.index] |= name in _CONSTANTS
+        if friction is not None:
+            actor.friction = friction
+        if mass is not None:
+            actor.mass = mass
+        if com is not None:
+            actor.com = com
+        if dofs is not None:
+            actor.dofs = dofs
+        if self.state is not None:
+            self._update_actor(self.state, env.index, handle, actor)
         return True
 
+    def _update_actor(self, state: State, env_id: int, handle: int, actor: Actor) -> None:
+        """Write the properties of an actor into the engine."""
+        part = state.parts[handle]
+        state.modes[env_id, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
+        state.max_speeds[env_id, part.dofs] = torch.from_numpy(actor.dofs["velocity"].copy())
+        own = actor.get_properties()
+        for field in make_field_values(state.model, part, actor.asset, self.ground, own):
+            expanded = state.batch.expanded(field.name)
+            present = getattr(state.model, field.name) if expanded is None else expanded[env_id]
+            # Unchanged fields are left alone: an expanded field takes memory in all environments,
+            # and deriving constants takes time.
+            if (present[field.place] != field.values).any():
+                state.batch.expand(field.name)[env_id][field.place] = field.values
+                if field.name in CONSTANT_INPUTS:
+                    state.constants_changed[env_id] = True
+
     def set_params(self, params: SimParams) -> None:
-        """Gravity at any time, the rest before ``prepare_sim``."""
+        """Set the parameters.
+
+        After ``prepare_sim`` only gravity has an effect.
+
+        Raises:
+            ValueError: If a parameter does not fit, or the time step changes after
+                ``prepare_sim``.
+        """
         params.check("set_sim_params")
         if self.state is not None:
-            given, own = ((each.dt, each.substeps) for each in (params, self.params))
-            if given != own:
+            given = (params.dt, params.substeps)
+            present = (self.params.dt, self.params.substeps)
+            if given != present:
                 raise ValueError(
-                    f"set_sim_params: dt and substeps stay {own} after prepare_sim, got {given}"
+                    f"set_sim_params: dt and substeps stay {present} after prepare_sim, got {given}"
                 )
             self.state.batch.expand("opt.gravity")[:] = params.gravity.values
         self.params = copy.deepcopy(params)

@@ -1,7 +1,11 @@
-"""What happens while a simulation runs: steps, forces, and tensors from and to ``mujoco.batch.Batch``."""
+"""The running simulation: steps, forces, and tensors from and to ``mujoco.batch.Batch``.
+
+Arrays of the engine are float64 and on the CPU. Tensors of Isaac Gym are float32 and on the device
+of the simulation. Quaternions are (w, x, y, z) in the engine and (x, y, z, w) in Isaac Gym.
+"""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import mujoco
 import mujoco.batch
@@ -9,267 +13,394 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.compat.isaac_gym.assets import Array
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
 from legged_envs.compat.isaac_gym.records import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.compat.isaac_gym.scene import Part
+from legged_envs.compat.isaac_gym.tensor_arguments import TensorArguments
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_rotate_inverse
 
-_XYZW, _WXYZ = [1, 2, 3, 0], [3, 0, 1, 2]
-_DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
-_KINEMATICS = ("xpos", "xquat", "xipos", "cvel", "subtree_com")
-_OF_STEP = ("cfrc_ext", "actuator_force")
-"""Fields that only a step evaluates."""
-TENSORS = {
+ENGINE_TO_ISAAC = [1, 2, 3, 0]
+"""Order that makes (x, y, z, w) of (w, x, y, z)."""
+
+ISAAC_TO_ENGINE = [3, 0, 1, 2]
+"""Order that makes (w, x, y, z) of (x, y, z, w)."""
+
+# The engine has three warnings of this kind, one after another: BADQPOS, BADQVEL and BADQACC.
+DIVERGENCE_WARNINGS = slice(
+    int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1
+)
+"""The engine's warnings of numbers that are not finite or too large."""
+
+NUM_ENVS_IN_WARNING = 8
+"""Largest number of environments that a warning lists."""
+
+TENSOR_COLUMNS = {
     "actor_root_state": 13,
     "dof_state": 2,
     "net_contact_force": 3,
     "rigid_body_state": 13,
     "dof_force": 1,
 }
-"""Columns of each tensor."""
+"""Number of columns of each tensor."""
+
+TENSOR_ROWS = {
+    "actor_root_state": "actors",
+    "dof_state": "dofs",
+    "net_contact_force": "bodies",
+    "rigid_body_state": "bodies",
+    "dof_force": "dofs",
+}
+"""What the rows of each tensor belong to."""
 
 
 class State:
-    """The environments of a simulation. Their order of numbers is by environment, then by actor.
+    """The environments of a running simulation.
 
-    Root and DOF tensors show what the engine has, also after a setter; bodies are evaluated anew for it when they are
-    refreshed; contact forces and forces of DOFs are those of the last physics step."""
+    Rows of tensors are ordered by environment, then by actor.
+
+    Root and DOF tensors are current after a step and after a setter. The state of bodies is
+    evaluated anew when it is refreshed. Contact forces and DOF forces are those of the last physics
+    step.
+
+    Args:
+        batch: The engine.
+        parts: Each actor's parts of the arrays of the model.
+        substeps: Number of physics steps per ``simulate``.
+        dof_properties: Properties of the DOFs, with the fields ``DOF_DTYPE``.
+            Shape: (num_envs, num_dofs).
+        device: Device of the tensors.
+    """
 
     def __init__(
         self,
         batch: mujoco.batch.Batch,
         parts: Sequence[Part],
         substeps: int,
-        dofs: Array,
+        dof_properties: np.ndarray,
         device: torch.device,
     ):
-        self.batch, self.parts, self.device = batch, parts, device
-        self.modes, self.max_speeds = (
-            torch.from_numpy(dofs[name].copy()) for name in ("driveMode", "velocity")
-        )
-        self.model, self.num_envs, self._substeps = batch.model, batch.nsim, substeps
-        self.sizes = {"actors": len(parts), "dofs": self.model.nu, "bodies": self.model.nbody - 1}
-        self.constants_changed, self.frame_count = np.zeros(batch.nsim, bool), 0
-        names = ("qpos", "qvel", "ctrl", "xfrc_applied", "mocap_pos", "mocap_quat")
-        self._qpos, self._qvel, self._ctrl, self._applied, *self._mocap = (
-            torch.from_numpy(batch.bind(name)) for name in names
-        )
+        self.batch = batch
+        """The engine."""
+        self.model: mujoco.MjModel = batch.model
+        """The model that all environments share."""
+        self.parts = parts
+        """Each actor's parts of the arrays of the model."""
+        self.num_envs: int = batch.nsim
+        """Number of environments."""
+        self.device = device
+        """Device of the tensors."""
+        self.modes = torch.from_numpy(dof_properties["driveMode"].copy())
+        """Drive mode of each DOF. Shape: (num_envs, num_dofs)."""
+        self.max_speeds = torch.from_numpy(dof_properties["velocity"].copy())
+        """Speed above which a DOF in mode EFFORT is not driven on, rad/s or m/s.
+        Shape: (num_envs, num_dofs)."""
+        sizes = {
+            "actors": len(parts),
+            "dofs": self.model.nu,
+            # Body 0 is the world, which Isaac Gym does not count.
+            "bodies": self.model.nbody - 1,
+        }
+        self.arguments = TensorArguments(self.num_envs, sizes, device)
+        """Checks of tensors that are given."""
+        self.constants_changed = np.zeros(self.num_envs, bool)
+        """Environments with changed fields from which the engine derives others.
+        Shape: (num_envs,)."""
+        self.frame_count = 0
+        """Number of calls of ``simulate`` so far."""
+        self._substeps = substeps
+        self._bind_inputs()
         joints = np.concatenate([part.joints for part in parts])
-        places = (self.model.jnt_qposadr, self.model.jnt_dofadr)
-        self._dof_qpos, self._dof_qvel = (torch.from_numpy(each[joints]).long() for each in places)
+        self._dof_qpos = torch.from_numpy(self.model.jnt_qposadr[joints]).long()
+        self._dof_qvel = torch.from_numpy(self.model.jnt_dofadr[joints]).long()
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
-        self._moved, self._forces_given, self._body_forces_given = True, False, False
+        # True if the positions of bodies are older than those of joints.
+        self._has_moved = True
+        self._forces_given = False
+        self._body_forces_given = False
         self._last_applied: Tensor | None = None
-        self._buffers = dict[str, Tensor]()
-        self._outputs = dict[str, Tensor]()
-        self._of_step = self._bind(_OF_STEP)
+        self._buffers: dict[str, Tensor] = {}
+        self._outputs: dict[str, Tensor] = {}
+        self._keep_outputs_of_step()
 
-    # --- Steps --------------------------------------------------------------------------------------------------------
+    def _bind_inputs(self) -> None:
+        """Make tensors that share the memory of the engine's inputs."""
+        self._qpos = torch.from_numpy(self.batch.bind("qpos"))
+        self._qvel = torch.from_numpy(self.batch.bind("qvel"))
+        self._ctrl = torch.from_numpy(self.batch.bind("ctrl"))
+        self._applied = torch.from_numpy(self.batch.bind("xfrc_applied"))
+        self._mocap_pos = torch.from_numpy(self.batch.bind("mocap_pos"))
+        self._mocap_quat = torch.from_numpy(self.batch.bind("mocap_quat"))
+
+    def _bind_output(self, field: str) -> Tensor:
+        """Return a tensor that shares the memory of one of the engine's outputs.
+
+        From the first call on the engine copies this output after each step. So fields that no
+        script asks for cost no time.
+        """
+        if field not in self._outputs:
+            with warnings.catch_warnings():
+                # The engine marks its outputs as read-only, of which PyTorch warns.
+                warnings.simplefilter("ignore", UserWarning)
+                self._outputs[field] = torch.from_numpy(self.batch.bind(field))
+        return self._outputs[field]
+
+    def _keep_outputs_of_step(self) -> None:
+        """Take the forces that only a step evaluates from the engine's memory."""
+        self._body_forces_of_step = self._bind_output("cfrc_ext")
+        self._dof_forces_of_step = self._bind_output("actuator_force")
+
+    # --- Steps ------------------------------------------------------------------------------------
 
     def simulate(self) -> None:
-        """One step of ``dt``. Forces on DOFs and bodies count for it alone; a DOF in mode EFFORT, faster than its
-        ``velocity``, is not driven on. A warning tells of numbers that are not finite."""
-        speeds = self._qvel[:, self._dof_qvel]
-        idle = (
-            (speeds.abs() > self.max_speeds) & (speeds * self._ctrl > 0.0)
-            if self._forces_given
-            else True
-        )
-        self._ctrl.masked_fill_((self.modes == DOF_MODE_EFFORT) & idle, 0.0)
+        """Run one step of ``dt``.
+
+        Forces on DOFs and bodies act in this step only. A DOF in mode EFFORT that is faster than
+        its ``velocity`` is not driven on. If numbers of an environment are not finite, a warning
+        names the environment.
+        """
+        self._limit_efforts()
         self.update_constants()
         self.batch.step(nstep=self._substeps)
         self.frame_count += 1
-        self._moved, self._forces_given, self._last_applied = True, False, None
-        self._of_step = self._bind(_OF_STEP)
+        self._has_moved = True
+        self._forces_given = False
+        self._last_applied = None
+        self._keep_outputs_of_step()
         if self._body_forces_given:
-            self._last_applied, self._body_forces_given = self._applied[:, 1:, :3].clone(), False
+            # The engine counts applied forces among the contact forces. They are subtracted when
+            # these are read.
+            self._last_applied = self._applied[:, 1:, :3].clone()
             self._applied.zero_()
-        if np.count_nonzero(self.batch.warning[:, _DIVERGED, 1]):
-            bad = np.flatnonzero(self.batch.warning[:, _DIVERGED, 1].any(1))
-            self.batch.warning[:] = 0
-            what = "had numbers that are not finite or too large, and were put back to where environment 0 began"
-            warnings.warn(
-                f"simulate: environments {bad[:8].tolist()} {what}", RuntimeWarning, stacklevel=4
-            )
+            self._body_forces_given = False
+        self._warn_of_divergence()
+
+    def _limit_efforts(self) -> None:
+        """Clear forces of the last step, and those that would drive a fast DOF on."""
+        is_effort = self.modes == DOF_MODE_EFFORT
+        if not self._forces_given:
+            self._ctrl.masked_fill_(is_effort, 0.0)
+            return
+        speeds = self._qvel[:, self._dof_qvel]
+        is_too_fast = speeds.abs() > self.max_speeds
+        # A force against the motion still brakes.
+        is_driven_on = speeds * self._ctrl > 0.0
+        self._ctrl.masked_fill_(is_effort & is_too_fast & is_driven_on, 0.0)
+
+    def _warn_of_divergence(self) -> None:
+        counts = self.batch.warning[:, DIVERGENCE_WARNINGS, 1]
+        # Counting is the cheapest way to find that there are none, as in nearly every step.
+        if not np.count_nonzero(counts):
+            return
+        bad = np.flatnonzero(counts.any(1))
+        self.batch.warning[:] = 0
+        # The frames are this one, State.simulate, Gym.simulate and the script.
+        warnings.warn(
+            f"simulate: environments {bad[:NUM_ENVS_IN_WARNING].tolist()} had numbers that are "
+            "not finite or too large, and were put back to the start state of environment 0",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
     def drive(self, values: Tensor, mode: int) -> None:
-        """Forces or targets of the DOFs of a mode."""
+        """Set forces or targets of the DOFs that are in one drive mode.
+
+        Args:
+            values: Forces or targets of all DOFs, num_envs · num_dofs of them.
+            mode: Drive mode. DOFs in another mode keep what they have.
+        """
         values = values.reshape(self._ctrl.shape).to("cpu", torch.float64)
         self._ctrl.copy_(torch.where(self.modes == mode, values, self._ctrl))
-        self._forces_given |= mode == DOF_MODE_EFFORT
+        if mode == DOF_MODE_EFFORT:
+            self._forces_given = True
 
     def apply_body_forces(
         self, forces: Descriptor | None, torques: Descriptor | None, space: int
     ) -> None:
-        function, columns = "apply_rigid_body_force_tensors", {0: forces, 3: torques}
-        given = {
-            i: self.checked(function, each, "bodies", 3)
-            for i, each in columns.items()
-            if each is not None
-        }
+        """Apply forces and torques at the centers of mass of bodies in the next step.
+
+        Args:
+            forces: Descriptor of forces, N. Shape: (num_envs · num_bodies, 3). None: no change.
+            torques: Descriptor of torques, N·m, in the same shape. None: no change.
+            space: Frame of both, a ``CoordinateSpace``.
+
+        Raises:
+            ValueError: If a shape does not fit, or there is no such space.
+        """
+        function = "apply_rigid_body_force_tensors"
+        # Columns of the engine's array: forces are the first three, torques the last three. All is
+        # checked before anything is written, so that a refused call has no effect.
+        given: dict[int, Tensor] = {}
+        if forces is not None:
+            given[0] = self.arguments.read_values(function, forces, "bodies", 3)
+        if torques is not None:
+            given[3] = self.arguments.read_values(function, torques, "bodies", 3)
         if space not in tuple(CoordinateSpace):
             raise ValueError(
                 f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}"
             )
-        for first, tensor in given.items():
+        for first_column, tensor in given.items():
             values = tensor.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
             if space == CoordinateSpace.LOCAL_SPACE:
-                values = quat_apply(self._update_kinematics()[1][:, 1:, _XYZW], values)
-            self._applied[:, 1:, first : first + 3] = values
+                self._update_kinematics()
+                quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
+                values = quat_apply(quat, values)
+            self._applied[:, 1:, first_column : first_column + 3] = values
         self._body_forces_given = True
 
     def update_constants(self) -> None:
+        """Let the engine derive fields of the model where those that they depend on changed."""
         if self.constants_changed.any():
             self.batch.set_const(np.flatnonzero(self.constants_changed).astype(np.int32))
             self.constants_changed[:] = False
 
-    # --- Tensors ------------------------------------------------------------------------------------------------------
+    # --- Tensors ----------------------------------------------------------------------------------
 
     def acquire(self, name: str) -> Descriptor:
-        """The buffer of a tensor, always the same."""
+        """Return the buffer of a tensor. It is the same object at each call."""
         if name not in self._buffers:
-            kind = {"actor_root_state": "actors", "dof_state": "dofs", "dof_force": "dofs"}.get(
-                name, "bodies"
-            )
-            rows, columns = self.num_envs * self.sizes[kind], TENSORS[name]
+            num_rows = self.num_envs * self.arguments.sizes[TENSOR_ROWS[name]]
+            columns = TENSOR_COLUMNS[name]
+            shape = (num_rows, columns) if columns > 1 else (num_rows,)
+            # A script may run in inference mode now and not later. Tensors of inference mode
+            # cannot be written outside of it.
             with torch.inference_mode(False):
-                self._buffers[name] = torch.zeros(
-                    (rows, columns) if columns > 1 else rows, device=self.device
-                )
+                self._buffers[name] = torch.zeros(shape, device=self.device)
         return Descriptor(self._buffers[name])
 
-    def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
-        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs, in rows of
-        ``columns`` or, of one, in rows of all or of an environment's."""
-        tensor, rows = (
-            self._unwrapped(function, given, torch.float32),
-            self.num_envs * self.sizes[kind],
-        )
-        shape = tuple(tensor.shape)
-        fits = shape[-1:] == (columns,) if columns > 1 else shape[:1] in ((rows,), (self.num_envs,))
-        if not fits or tensor.numel() != rows * columns or tensor.device != self.device:
-            expected = f"{(rows, columns) if columns > 1 else (self.num_envs, self.sizes[kind])} on {self.device}"
-            got = f"{shape} on {tensor.device}, expected {expected}"
-            raise ValueError(f"gym.{function}: got {got}, for the {kind} of all environments")
-        return tensor
-
-    def checked_actors(self, function: str, given: Descriptor, count: int) -> Tensor:
-        """The first ``count`` indices of a descriptor; ValueError unless they are int32 and those of actors."""
-        if count < 0:
-            raise ValueError(f"gym.{function} takes a number of indices of at least 0, got {count}")
-        ids = self._unwrapped(function, given, torch.int32).flatten()[:count].to("cpu", torch.int64)
-        actors = self.num_envs * len(self.parts)
-        if len(ids) < count or len(wrong := ids[(ids < 0) | (ids >= actors)]):
-            got = f"{len(ids)} of them" if len(ids) < count else f"one of actor {int(wrong[0])}"
-            raise ValueError(
-                f"gym.{function} takes {count} indices of actors, which are 0 to {actors - 1}, got {got}"
-            )
-        return ids
-
-    def _unwrapped(self, function: str, given: Descriptor, dtype: torch.dtype) -> Tensor:
-        if not isinstance(given, Descriptor) or given.tensor.dtype != dtype:
-            got = given.tensor.dtype if isinstance(given, Descriptor) else type(given).__name__
-            raise TypeError(
-                f"gym.{function} takes gymtorch.unwrap_tensor(tensor) of a {dtype} tensor, got {got}"
-            )
-        return given.tensor.detach()
-
     def refresh(self, name: str) -> None:
-        """Fill the buffer of a tensor."""
-        buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSORS[name])
-        read: dict[str, Callable[[], Tensor]] = {
-            "actor_root_state": self._roots,
-            "dof_state": lambda: torch.stack(
-                (self._qpos[:, self._dof_qpos], self._qvel[:, self._dof_qvel]), dim=-1
-            ),
-            "net_contact_force": self._contact_forces,
-            "rigid_body_state": self._bodies,
-            "dof_force": lambda: self._of_step[1].unsqueeze(-1),
-        }
-        buffer.copy_(read[name]())
+        """Fill the buffer of a tensor with the present values."""
+        buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSOR_COLUMNS[name])
+        buffer.copy_(self._read(name))
 
-    def write(self, name: str, values: Tensor, actors: Tensor | None = None) -> None:
-        """Set the states of ``actors``, or of all: without ``actors`` roots that are as they were keep what float32
-        cannot hold."""
-        values = values.reshape(self.num_envs, -1, TENSORS[name]).to("cpu")
-        if actors is None:
-            actors = torch.arange(self.num_envs * len(self.parts))
-            if name == "actor_root_state":
-                actors = actors[(self._roots().float() != values).any(-1).flatten()]
-        self._moved = True
-        for k, part in enumerate(self.parts):
-            envs = actors[actors % len(self.parts) == k] // len(self.parts)
-            if name == "actor_root_state":
-                self._write_root(part, envs, values[envs, k].double())
-                continue
-            for i, (array, places) in enumerate(
-                ((self._qpos, self._dof_qpos), (self._qvel, self._dof_qvel))
-            ):
-                array[envs[:, None], places[part.dofs]] = values[envs, part.dofs, i].double()
+    def _read(self, name: str) -> Tensor:
+        """Return the present values of a tensor. Shape: (num_envs, rows, columns)."""
+        if name == "actor_root_state":
+            return self._read_roots()
+        if name == "dof_state":
+            pos = self._qpos[:, self._dof_qpos]
+            vel = self._qvel[:, self._dof_qvel]
+            return torch.stack((pos, vel), dim=-1)
+        if name == "net_contact_force":
+            return self._read_contact_forces()
+        if name == "rigid_body_state":
+            return self._read_bodies()
+        return self._dof_forces_of_step.unsqueeze(-1)
 
-    def _roots(self) -> Tensor:
-        """Position, quaternion (x, y, z, w), velocities of the centre of mass. Shape: (num_envs, actors, 13)."""
+    def _read_roots(self) -> Tensor:
+        """Return positions, quaternions and velocities of the centers of mass of all bases."""
         rows = []
         for part in self.parts:
-            if part.floats:
-                pos, quat = self._qpos[:, part.qpos : part.qpos + 7].split((3, 4), dim=1)
-                vel, turn = self._qvel[:, part.qvel : part.qvel + 6].split(3, dim=1)
-                ang = quat_apply(quat := quat[:, _XYZW], turn)
-                twist = (vel + torch.linalg.cross(ang, quat_apply(quat, self._com(part))), ang)
+            if part.is_free:
+                rows.append(self._read_free_root(part))
             else:
-                pos, quat = self._mocap[0][:, part.mocap], self._mocap[1][:, part.mocap, _XYZW]
-                twist = torch.zeros_like(pos), torch.zeros_like(pos)
-            rows.append(torch.cat((pos, quat, *twist), dim=1))
+                pos = self._mocap_pos[:, part.mocap]
+                quat = self._mocap_quat[:, part.mocap, ENGINE_TO_ISAAC]
+                rest = torch.zeros_like(pos)
+                rows.append(torch.cat((pos, quat, rest, rest), dim=1))
         return torch.stack(rows, dim=1)
 
-    def _write_root(self, part: Part, envs: Tensor, states: Tensor) -> None:
-        pos, quat, lin, ang = states.split((3, 4, 3, 3), dim=1)
-        if part.floats:
-            vel = lin - torch.linalg.cross(ang, quat_apply(quat, self._com(part)[envs]))
-            self._qpos[envs, part.qpos : part.qpos + 7] = torch.cat((pos, quat[:, _WXYZ]), dim=1)
-            self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat(
-                (vel, quat_rotate_inverse(quat, ang)), dim=1
-            )
+    def _read_free_root(self, part: Part) -> Tensor:
+        pos, engine_quat = self._qpos[:, part.qpos : part.qpos + 7].split((3, 4), dim=1)
+        quat = engine_quat[:, ENGINE_TO_ISAAC]
+        # The engine has the velocity of the body's origin in the frame of the world and the angular
+        # velocity in that of the body. Isaac Gym has that of the center of mass and both in the
+        # frame of the world.
+        origin_vel, local_ang_vel = self._qvel[:, part.qvel : part.qvel + 6].split(3, dim=1)
+        ang_vel = quat_apply(quat, local_ang_vel)
+        lever = quat_apply(quat, self._get_base_com(part))
+        lin_vel = origin_vel + torch.linalg.cross(ang_vel, lever)
+        return torch.cat((pos, quat, lin_vel, ang_vel), dim=1)
+
+    def _read_bodies(self) -> Tensor:
+        self._update_kinematics()
+        pos = self._bind_output("xpos")[:, 1:]
+        quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
+        com = self._bind_output("xipos")[:, 1:]
+        ang_vel, root_vel = self._bind_output("cvel")[:, 1:].split(3, dim=-1)
+        # cvel is the velocity at the center of mass of the whole robot, not at that of the body.
+        root_com = self._bind_output("subtree_com")[:, self._roots_of_bodies]
+        lin_vel = root_vel + torch.linalg.cross(ang_vel, com - root_com)
+        return torch.cat((pos, quat, lin_vel, ang_vel), dim=-1)
+
+    def _read_contact_forces(self) -> Tensor:
+        # The first three columns of cfrc_ext are torques.
+        forces = self._body_forces_of_step[:, 1:, 3:]
+        if self._last_applied is None:
+            return forces
+        return forces - self._last_applied
+
+    def _update_kinematics(self) -> None:
+        """Evaluate where bodies are: after a step the engine has where they were before it."""
+        # Outputs must be bound before the engine evaluates them, else it does not copy them.
+        for field in ("xpos", "xquat", "xipos", "cvel", "subtree_com"):
+            self._bind_output(field)
+        if not self._has_moved:
+            return
+        # The evaluation overwrites the forces of the last step.
+        self._body_forces_of_step = self._body_forces_of_step.clone()
+        self._dof_forces_of_step = self._dof_forces_of_step.clone()
+        self.update_constants()
+        self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
+        self._has_moved = False
+
+    def write_roots(self, states: Tensor, actors: Tensor | None = None) -> None:
+        """Set root states.
+
+        Args:
+            states: Root states of all actors, num_envs · num_actors rows of 13 columns.
+            actors: Indices of the actors whose states are set. None: all whose states differ from
+                the present ones. The others keep the digits that float32 cannot hold.
+        """
+        states = states.reshape(self.num_envs, -1, TENSOR_COLUMNS["actor_root_state"]).to("cpu")
+        if actors is None:
+            differs = (self._read_roots().float() != states).any(-1)
+            actors = differs.flatten().nonzero().flatten()
+        self._has_moved = True
+        for k, part in enumerate(self.parts):
+            env_ids = self._find_envs(actors, k)
+            rows = states[env_ids, k].double()
+            if part.is_free:
+                self._write_free_root(part, env_ids, rows)
+            else:
+                self._mocap_pos[env_ids, part.mocap] = rows[:, :3]
+                self._mocap_quat[env_ids, part.mocap] = rows[:, 3:7][:, ISAAC_TO_ENGINE]
+
+    def _write_free_root(self, part: Part, env_ids: Tensor, states: Tensor) -> None:
+        pos, quat, lin_vel, ang_vel = states.split((3, 4, 3, 3), dim=1)
+        lever = quat_apply(quat, self._get_base_com(part)[env_ids])
+        origin_vel = lin_vel - torch.linalg.cross(ang_vel, lever)
+        local_ang_vel = quat_rotate_inverse(quat, ang_vel)
+        pose = torch.cat((pos, quat[:, ISAAC_TO_ENGINE]), dim=1)
+        self._qpos[env_ids, part.qpos : part.qpos + 7] = pose
+        twist = torch.cat((origin_vel, local_ang_vel), dim=1)
+        self._qvel[env_ids, part.qvel : part.qvel + 6] = twist
+
+    def write_dofs(self, states: Tensor, actors: Tensor | None = None) -> None:
+        """Set positions and velocities of DOFs.
+
+        Args:
+            states: States of all DOFs, num_envs · num_dofs rows of 2 columns.
+            actors: Indices of the actors whose DOFs are set. None: all.
+        """
+        states = states.reshape(self.num_envs, -1, TENSOR_COLUMNS["dof_state"]).to("cpu")
+        if actors is None:
+            actors = torch.arange(self.num_envs * len(self.parts))
+        self._has_moved = True
+        for k, part in enumerate(self.parts):
+            env_ids = self._find_envs(actors, k)
+            rows = states[env_ids, part.dofs].double()
+            self._qpos[env_ids[:, None], self._dof_qpos[part.dofs]] = rows[..., 0]
+            self._qvel[env_ids[:, None], self._dof_qvel[part.dofs]] = rows[..., 1]
+
+    def _find_envs(self, actors: Tensor, k: int) -> Tensor:
+        """Return the environments in which actor ``k`` is among some actors."""
+        num_actors = len(self.parts)
+        return actors[actors % num_actors == k] // num_actors
+
+    def _get_base_com(self, part: Part) -> Tensor:
+        """Return the center of mass of the base in the base's frame, m. Shape: (num_envs, 3)."""
+        if self.batch.expanded("body_ipos") is None:
+            com = torch.from_numpy(self.model.body_ipos[None])
         else:
-            self._mocap[0][envs, part.mocap], self._mocap[1][envs, part.mocap] = pos, quat[:, _WXYZ]
-
-    def _com(self, part: Part) -> Tensor:
-        """Centre of mass of the base in its own frame."""
-        shared = self.batch.expanded("body_ipos") is None
-        com = torch.from_numpy(
-            self.model.body_ipos[None] if shared else self.batch.expand("body_ipos")
-        )
+            com = torch.from_numpy(self.batch.expand("body_ipos"))
         return com[:, part.bodies.start].expand(self.num_envs, 3)
-
-    def _bind(self, fields: Sequence[str]) -> list[Tensor]:
-        """Outputs of the engine, which it copies out at each call from the first time on that they are asked for."""
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # the engine marks its outputs as read-only
-            for field in (field for field in fields if field not in self._outputs):
-                self._outputs[field] = torch.from_numpy(self.batch.bind(field))
-        return [self._outputs[field] for field in fields]
-
-    def _update_kinematics(self) -> list[Tensor]:
-        """Evaluate where bodies are: a step leaves where they were before it."""
-        outputs = self._bind(_KINEMATICS)
-        if self._moved:
-            self._of_step = [output.clone() for output in self._of_step]  # which forward spoils
-            self.update_constants()
-            self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
-            self._moved = False
-        return outputs
-
-    def _bodies(self) -> Tensor:
-        pos, quat, com, twist, roots = self._update_kinematics()
-        ang, lin = twist[:, 1:].split(
-            3, dim=-1
-        )  # cvel is about the centre of mass of the whole robot
-        lin = lin + torch.linalg.cross(ang, com[:, 1:] - roots[:, self._roots_of_bodies])
-        return torch.cat((pos[:, 1:], quat[:, 1:, _XYZW], lin, ang), dim=-1)
-
-    def _contact_forces(self) -> Tensor:
-        forces = self._of_step[0][:, 1:, 3:]
-        return forces if self._last_applied is None else forces - self._last_applied

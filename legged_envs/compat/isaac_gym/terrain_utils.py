@@ -1,20 +1,30 @@
-"""``isaacgym.terrain_utils``: tiles of integer heights, and meshes of them.
+"""`isaacgym.terrain_utils`: tiles of integer heights, and meshes of them.
 
-Each function writes to ``height_field_raw`` of a :class:`SubTerrain` and returns it; sizes are m, random numbers are of
-NumPy's global generator. Platforms are squares in the middle."""
+Each function writes into ``height_field_raw`` of a :class:`SubTerrain` and returns the tile. Sizes
+are in m. Random numbers come from NumPy's global generator. Platforms are squares in the middle.
+"""
 
 import math
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
 
-Array = np.ndarray[Any, Any]
+RECTANGLE_STEP = 4
+"""Step of the sizes and places of obstacles, points, as in Isaac Gym."""
 
 
 class SubTerrain:
-    """A tile of ``width`` × ``length`` heights in units of ``vertical_scale``, each ``horizontal_scale`` apart."""
+    """A tile of ``width`` × ``length`` heights.
+
+    Args:
+        terrain_name: Name of the tile.
+        width: Number of points along x.
+        length: Number of points along y.
+        vertical_scale: Unit of the heights, m.
+        horizontal_scale: Distance of neighboring points, m.
+    """
 
     def __init__(
         self,
@@ -24,18 +34,32 @@ class SubTerrain:
         vertical_scale: float,
         horizontal_scale: float,
     ):
-        self.terrain_name, self.width, self.length = terrain_name, width, length
-        self.vertical_scale, self.horizontal_scale = vertical_scale, horizontal_scale
+        self.terrain_name = terrain_name
+        """Name of the tile."""
+        self.width = width
+        """Number of points along x."""
+        self.length = length
+        """Number of points along y."""
+        self.vertical_scale = vertical_scale
+        """Unit of the heights, m."""
+        self.horizontal_scale = horizontal_scale
+        """Distance of neighboring points, m."""
         self.height_field_raw = np.zeros((width, length), dtype=np.int16)
+        """Heights in units of ``vertical_scale``. Shape: (width, length), int16."""
 
     def points(self, distance: float) -> int:
+        """Return the number of points of a distance, m."""
         return int(distance / self.horizontal_scale)
 
     def units(self, height: float) -> int:
+        """Return a height, m, in units of ``vertical_scale``, rounded towards 0."""
         return int(height / self.vertical_scale)
 
     def flatten_middle(self, platform_size: float, height: int = 0) -> None:
-        (x, y), half = (self.width // 2, self.length // 2), self.points(platform_size) // 2
+        """Set the heights of the platform, in units of ``vertical_scale``."""
+        x = self.width // 2
+        y = self.length // 2
+        half = self.points(platform_size) // 2
         self.height_field_raw[x - half : x + half, y - half : y + half] = height
 
 
@@ -46,36 +70,58 @@ def random_uniform_terrain(
     step: float = 1,
     downsampled_scale: float | None = None,
 ) -> SubTerrain:
-    """Add heights of [min_height, max_height] in multiples of ``step``, drawn every ``downsampled_scale`` and straight
-    between."""
-    low, high, unit = terrain.units(min_height), terrain.units(max_height), terrain.units(step)
+    """Add random heights.
+
+    Args:
+        terrain: The tile.
+        min_height: Least height, m.
+        max_height: Largest height, m.
+        step: Step of the heights, m.
+        downsampled_scale: Distance of the random heights, m. Heights between them are interpolated
+            linearly. None: every point has a random height.
+    """
+    low = terrain.units(min_height)
+    high = terrain.units(max_height)
+    unit = terrain.units(step)
     part = terrain.horizontal_scale / (downsampled_scale or terrain.horizontal_scale)
-    counts = [int(points * part) for points in (terrain.width, terrain.length)]
+    counts = (int(terrain.width * part), int(terrain.length * part))
     heights = np.random.choice(np.arange(low, high + unit, unit), counts)
-    for coarse, fine in zip(
-        counts, (terrain.width, terrain.length), strict=True
-    ):  # along x, then along y
-        lines = [
-            np.interp(np.linspace(0, 1, fine), np.linspace(0, 1, coarse), line)
-            for line in heights.T
-        ]
-        heights = np.array(lines)
+    # Each call interpolates along the first axis and swaps the axes, so two calls return them.
+    heights = _interpolate_columns(heights, terrain.width)
+    heights = _interpolate_columns(heights, terrain.length)
     terrain.height_field_raw += np.rint(heights).astype(np.int16)
     return terrain
+
+
+def _interpolate_columns(heights: np.ndarray, count: int) -> np.ndarray:
+    """Return each column with ``count`` values, as a row. Shape: (columns, count)."""
+    coarse = np.linspace(0, 1, len(heights))
+    fine = np.linspace(0, 1, count)
+    return np.array([np.interp(fine, coarse, column) for column in heights.T])
 
 
 def pyramid_sloped_terrain(
     terrain: SubTerrain, slope: float = 1.0, platform_size: float = 1.0
 ) -> SubTerrain:
-    """Add a pyramid whose sides climb, or fall, by ``slope`` in the middle of each, cut off at the platform."""
-    half = (terrain.width // 2, terrain.length // 2)
-    lines = [
-        1 - abs(np.arange(n) - c) / c
-        for n, c in zip((terrain.width, terrain.length), half, strict=True)
-    ]
-    top = slope * terrain.horizontal_scale / terrain.vertical_scale * half[0]
-    heights = terrain.height_field_raw + (top * lines[0][:, None] * lines[1]).astype(np.int16)
-    edge = heights[tuple(max(c - terrain.points(platform_size) // 2, 0) for c in half)]
+    """Add a pyramid that is cut off at the platform.
+
+    Args:
+        terrain: The tile.
+        slope: Slope in the middle of each side. Negative: the sides fall towards the middle.
+        platform_size: Side of the platform, m.
+    """
+    half_width = terrain.width // 2
+    half_length = terrain.length // 2
+    rise_x = 1 - abs(np.arange(terrain.width) - half_width) / half_width
+    rise_y = 1 - abs(np.arange(terrain.length) - half_length) / half_length
+    top = slope * terrain.horizontal_scale / terrain.vertical_scale * half_width
+    pyramid = (top * rise_x[:, None] * rise_y).astype(np.int16)
+    heights = terrain.height_field_raw + pyramid
+    half_platform = terrain.points(platform_size) // 2
+    edge_x = max(half_width - half_platform, 0)
+    edge_y = max(half_length - half_platform, 0)
+    edge = heights[edge_x, edge_y]
+    # The height at the platform's corner cuts the pyramid, also one that falls.
     terrain.height_field_raw[:] = np.clip(heights, min(edge, 0), max(edge, 0))
     return terrain
 
@@ -83,20 +129,25 @@ def pyramid_sloped_terrain(
 def pyramid_stairs_terrain(
     terrain: SubTerrain, step_width: float, step_height: float, platform_size: float = 1.0
 ) -> SubTerrain:
-    """Square steps towards the middle, up, or down where ``step_height`` is negative."""
-    width, rise, least = (
-        terrain.points(step_width),
-        terrain.units(step_height),
-        terrain.points(platform_size),
-    )
-    for i in range(
-        1, math.ceil((min(terrain.width, terrain.length) - least) / (2 * max(width, 1))) + 1
-    ):
-        inner = (
-            slice(i * width, terrain.width - i * width),
-            slice(i * width, terrain.length - i * width),
-        )
-        terrain.height_field_raw[inner] = i * rise
+    """Set square steps that climb towards the middle.
+
+    Args:
+        terrain: The tile.
+        step_width: Width of a step, m.
+        step_height: Height of a step, m. Negative: the steps lead down.
+        platform_size: Least side of the platform, m.
+    """
+    width = terrain.points(step_width)
+    rise = terrain.units(step_height)
+    least = terrain.points(platform_size)
+    # Steps are narrower than a point if the grid is coarse. Then all fall together.
+    room = min(terrain.width, terrain.length) - least
+    num_steps = math.ceil(room / (2 * max(width, 1)))
+    for i in range(1, num_steps + 1):
+        border = i * width
+        inner_x = slice(border, terrain.width - border)
+        inner_y = slice(border, terrain.length - border)
+        terrain.height_field_raw[inner_x, inner_y] = i * rise
     return terrain
 
 
@@ -108,13 +159,26 @@ def discrete_obstacles_terrain(
     num_rects: int,
     platform_size: float = 1.0,
 ) -> SubTerrain:
-    """Rectangles of random sizes and places, ±max_height or ±max_height/2 high, and a flat platform."""
-    top, sizes = terrain.units(max_height), [terrain.points(size) for size in (min_size, max_size)]
+    """Set rectangles at random places, and a flat platform.
+
+    Args:
+        terrain: The tile.
+        max_height: Height of the rectangles, m. Each has this height or half of it, up or down.
+        min_size: Least side of a rectangle, m.
+        max_size: Largest side of a rectangle, m.
+        num_rects: Number of rectangles.
+        platform_size: Side of the platform, m.
+    """
+    top = terrain.units(max_height)
+    sizes = range(terrain.points(min_size), terrain.points(max_size), RECTANGLE_STEP)
+    heights = [-top, -top // 2, top // 2, top]
     for _ in range(num_rects):
-        x_size, y_size = (np.random.choice(range(sizes[0], sizes[1], 4)) for _ in range(2))
-        x = np.random.choice(range(0, terrain.width - x_size, 4))
-        y = np.random.choice(range(0, terrain.length - y_size, 4))
-        height = np.random.choice([-top, -top // 2, top // 2, top])
+        # The order of the draws decides the terrain of a seed.
+        x_size = np.random.choice(sizes)
+        y_size = np.random.choice(sizes)
+        x = np.random.choice(range(0, terrain.width - x_size, RECTANGLE_STEP))
+        y = np.random.choice(range(0, terrain.length - y_size, RECTANGLE_STEP))
+        height = np.random.choice(heights)
         terrain.height_field_raw[x : x + x_size, y : y + y_size] = height
     terrain.flatten_middle(platform_size)
     return terrain
@@ -128,65 +192,109 @@ def stepping_stones_terrain(
     platform_size: float = 1,
     depth: float = -10,
 ) -> SubTerrain:
-    """Square stones of ±max_height in rows, each row begun at a random place, with holes of ``depth`` between."""
-    size, gap, top = (
-        terrain.points(stone_size),
-        terrain.points(stone_distance),
-        terrain.units(max_height),
-    )
+    """Set square stones in rows, with holes between them, and a flat platform.
+
+    Args:
+        terrain: The tile.
+        stone_size: Side of a stone, m.
+        stone_distance: Distance of neighboring stones, m.
+        max_height: Largest height of a stone, up or down, m.
+        platform_size: Side of the platform, m.
+        depth: Height of the bottom of the holes, m.
+    """
+    size = terrain.points(stone_size)
+    gap = terrain.points(stone_distance)
+    top = terrain.units(max_height)
+    # Isaac Gym has this range: it begins one unit lower and has no stone at the top.
     choices = np.arange(-top - 1, top) if top else np.zeros(1, int)
     terrain.height_field_raw[:] = terrain.units(depth)
     for y in range(0, terrain.length, size + gap):
+        # Each row begins at a random place, with a part of a stone at the border.
         first = np.random.randint(0, size)
         for x in (first - gap - size, *range(first, terrain.width, size + gap)):
-            stone = slice(max(x, 0), max(x + size, 0)), slice(y, y + size)
+            stone = (slice(max(x, 0), max(x + size, 0)), slice(y, y + size))
             terrain.height_field_raw[stone] = np.random.choice(choices)
     terrain.flatten_middle(platform_size)
     return terrain
 
 
 def convert_heightfield_to_trimesh(
-    height_field_raw: Array,
+    height_field_raw: np.ndarray,
     horizontal_scale: float,
     vertical_scale: float,
     slope_threshold: float | None = None,
-) -> tuple[Array, Array]:
-    """Vertices, m, (rows · columns, 3) float32, y fastest, and two triangles per cell, uint32. Points at the foot of a
-    rise steeper than ``slope_threshold`` move by one cell towards it, which makes the wall vertical."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a triangle mesh of heights.
+
+    Args:
+        height_field_raw: Heights in units of ``vertical_scale``. Shape: (rows, columns).
+        horizontal_scale: Distance of neighboring points, m.
+        vertical_scale: Unit of the heights, m.
+        slope_threshold: Slope above which a rise becomes a vertical wall: the points at its foot
+            are moved by one cell. None: no points are moved.
+
+    Returns:
+        Vertices, m, and triangles. Vertices have the shape (rows · columns, 3), float32, with y
+        fastest. Triangles are three indices of vertices each, uint32, two triangles per cell.
+    """
     rows, columns = height_field_raw.shape
-    x, y = (
-        np.repeat(np.arange(rows)[:, None], columns, 1),
-        np.repeat(np.arange(columns)[None], rows, 0),
-    )
-    shift_x, shift_y, corner = (np.zeros((rows, columns), int) for _ in range(3))
-    if slope_threshold is not None:
-        steep = slope_threshold * horizontal_scale / vertical_scale
+    x = np.repeat(np.arange(rows)[:, None], columns, 1)
+    y = np.repeat(np.arange(columns)[None], rows, 0)
+    if slope_threshold is None:
+        moved_x = x
+        moved_y = y
+    else:
+        # A difference of two int16 does not always fit into an int16.
         heights = height_field_raw.astype(np.int64)
-        for shift, rise in (
-            (shift_x, heights[1:] - heights[:-1]),
-            (shift_y.T, (heights[:, 1:] - heights[:, :-1]).T),
-        ):
-            shift[:-1] += rise > steep
-            shift[1:] -= -rise > steep
-        across = heights[1:, 1:] - heights[:-1, :-1]
-        corner[:-1, :-1] += across > steep
-        corner[1:, 1:] -= -across > steep
+        steep = slope_threshold * horizontal_scale / vertical_scale
+        shift_x, shift_y = _compute_shifts(heights, steep)
+        moved_x = x + shift_x
+        moved_y = y + shift_y
     vertices = np.zeros((rows, columns, 3), np.float32)
-    vertices[..., 0] = (
-        x + np.where(shift_x, shift_x, np.where(shift_y == 0, corner, 0))
-    ) * horizontal_scale
-    vertices[..., 1] = (
-        y + np.where(shift_y, shift_y, np.where(shift_x == 0, corner, 0))
-    ) * horizontal_scale
+    vertices[..., 0] = moved_x * horizontal_scale
+    vertices[..., 1] = moved_y * horizontal_scale
     vertices[..., 2] = height_field_raw * vertical_scale
+    # Index of the vertex with the least x and y of each cell.
     first = (x[:-1, :-1] * columns + y[:-1, :-1]).ravel()
-    cells = [(first, first + columns + 1, first + 1), (first, first + columns, first + columns + 1)]
-    triangles = (
-        np.stack([np.stack(cell, axis=1) for cell in cells], axis=1)
-        .reshape(-1, 3)
-        .astype(np.uint32)
-    )
+    upper = np.stack((first, first + columns + 1, first + 1), axis=1)
+    lower = np.stack((first, first + columns, first + columns + 1), axis=1)
+    triangles = np.stack((upper, lower), axis=1).reshape(-1, 3).astype(np.uint32)
     return vertices.reshape(-1, 3), triangles
+
+
+def _compute_shifts(heights: np.ndarray, steep: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how many cells each point is moved along x and y.
+
+    A point is moved along the diagonal if only its diagonal neighbor is higher. A move along an
+    axis comes first, because it closes the wall already.
+
+    Args:
+        heights: Heights of the points.
+        steep: Difference of neighboring heights above which a rise becomes a wall.
+    """
+    shift_x = np.zeros(heights.shape, int)
+    shift_y = np.zeros(heights.shape, int)
+    diagonal = np.zeros(heights.shape, int)
+    _add_shifts(shift_x[:-1], shift_x[1:], heights[1:] - heights[:-1], steep)
+    _add_shifts(shift_y[:, :-1], shift_y[:, 1:], heights[:, 1:] - heights[:, :-1], steep)
+    across = heights[1:, 1:] - heights[:-1, :-1]
+    _add_shifts(diagonal[:-1, :-1], diagonal[1:, 1:], across, steep)
+    diagonal_x = np.where(shift_y == 0, diagonal, 0)
+    diagonal_y = np.where(shift_x == 0, diagonal, 0)
+    return np.where(shift_x, shift_x, diagonal_x), np.where(shift_y, shift_y, diagonal_y)
+
+
+def _add_shifts(before: np.ndarray, after: np.ndarray, rise: np.ndarray, steep: float) -> None:
+    """Move the lower one of each two points towards the higher one, in place.
+
+    Args:
+        before: Shifts of the first points.
+        after: Shifts of the second points.
+        rise: Height of the second points above the first ones.
+        steep: Difference above which they are moved.
+    """
+    before += rise > steep
+    after -= -rise > steep
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -155,7 +155,7 @@ def test_a_task_of_four_values_and_dicts_has_final_observations_too() -> None:
     assert terminated.tolist() == [True, False] and not truncated.any()
     assert info["cost"].tolist() == [2.0, 1.0], "as before the reset"
     wrong = package.as_vector_env(Counter(resets=False))
-    with pytest.raises(RuntimeError, match="did not call reset_idx in that step"):
+    with pytest.raises(RuntimeError, match=r"Counter.*reset_idx"):
         [wrong.step(one) for _ in range(2)]
 
 
@@ -200,26 +200,26 @@ def test_a_masked_reset_leaves_the_memory_of_others_alone_and_its_mask_is_checke
     assert torch.equal(task.history[1], before[1]) and not torch.equal(task.history[0], before[0])
     assert observation[0, 2] < 0.1 and task.frames[-1][1] == pytest.approx(0.8)
     for mask, error, message in (
-        (torch.tensor([1, 0]), TypeError, "must be boolean"),
-        (torch.tensor([True]), ValueError, r"must have shape \(2,\)"),
+        (torch.tensor([1, 0]), TypeError, "reset_mask"),
+        (torch.tensor([True]), ValueError, r"\(2,\)"),
     ):
         with pytest.raises(error, match=message):
             env.reset(options={"reset_mask": mask})
-    with pytest.raises(ValueError, match="unknown reset option 'reset_maks'"):
+    with pytest.raises(ValueError, match="reset_maks"):
         env.reset(options={"reset_maks": mask})
 
 
 def test_tasks_and_costs_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="the task int has no num_envs, num_actions"):
+    with pytest.raises(ValueError, match=r"int.*num_envs, num_actions"):
         package.as_vector_env(3)
-    with pytest.raises(ValueError, match=r"cost_limits has 'two', the costs are \('one',\)"):
+    with pytest.raises(ValueError, match=r"cost_limits.*'two'.*'one'"):
         package.as_vector_env(Counter(), lambda task: {"one": task.cost}, {"two": 1.0})
     task = Counter()
     env = package.as_vector_env(task, lambda task: {"one": task.cost})
-    for cost, message in ((torch.ones(3), r"shape \(3,\)"), (-torch.ones(2), "least -1")):
+    for cost, message in ((torch.ones(3), r"shape \(3,\)"), (-torch.ones(2), "-1")):
         task.cost = cost
         with pytest.raises(ValueError, match=message):
             env.step(torch.zeros(2, 1))
     task.cost, task.step = torch.ones(2), lambda action: (1, 2, 3)
-    with pytest.raises(ValueError, match="must return 4 or 5 values, got 3"):
+    with pytest.raises(ValueError, match=r"step.*3"):
         env.step(torch.zeros(2, 1))

@@ -16,7 +16,7 @@ import torch
 import legged_envs.compat.isaac_gym as package
 from legged_envs import rotation
 from legged_envs.compat.isaac_gym import gymapi, gymtorch, gymutil, terrain_utils, torch_utils
-from legged_envs.compat.isaac_gym.scene import height_field, plane, triangle_mesh
+from legged_envs.compat.isaac_gym.ground import height_field, plane, triangle_mesh
 
 HERE = Path(__file__).parents[2]
 gym = gymapi.acquire_gym()
@@ -135,7 +135,7 @@ def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> 
     shapes = '<body name="a"><geom name="x" size=".1"/><body name="b"><joint/><geom name="y" size=".1"/></body></body>'
     contact = '<contact><pair geom1="x" geom2="y"/></contact>'
     (tmp_path / "two.xml").write_text(f"<mujoco><worldbody>{shapes}</worldbody>{contact}</mujoco>")
-    with pytest.raises(ValueError, match=r"two\.xml.*<contact><pair>: take them out"):
+    with pytest.raises(ValueError, match=r"two\.xml.*<contact><pair>"):
         load(file="two.xml", folder=tmp_path)
 
 
@@ -149,8 +149,8 @@ def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> 
             ),
             "floating",
         ),
-        (("</robot>", '<link name="lost"/></robot>'), "must have one link"),
-        (('type="fixed">', 'type="fixed"><mimic joint="FL_hip_joint"/>'), "mimics 'FL_hip_joint'"),
+        (("</robot>", '<link name="lost"/></robot>'), "one link.*2"),
+        (('type="fixed">', 'type="fixed"><mimic joint="FL_hip_joint"/>'), "FL_hip_joint"),
         (('<box size="0.4 0.2 0.1"/>', '<mesh filename="gone.stl"/>'), "gone.stl"),
         (("<robot", "<<robot"), "not well-formed"),
     ],
@@ -448,7 +448,7 @@ def test_gravity_changes_for_all_environments_at_any_time() -> None:
         [0.005, 0, -0.01] * 2, abs=1e-5
     )
     params.dt = 0.01
-    with pytest.raises(ValueError, match=r"dt and substeps stay \(0\.005, 1\)"):
+    with pytest.raises(ValueError, match=r"substeps.*\(0\.005, 1\)"):
         gym.set_sim_params(sim, params)
 
 
@@ -734,7 +734,7 @@ def test_sim_configs_are_dicts_or_classes() -> None:
     gymutil.parse_sim_config(
         {"IK_max_targets": 2, "physx": {"cone": 1}}, gymapi.SimParams()
     )  # of other engines
-    with pytest.raises(ValueError, match=r"has 'substep'; did you mean 'substeps'"):
+    with pytest.raises(ValueError, match=r"'substep'.*'substeps'"):
         gymutil.parse_sim_config({"substep": 2}, gymapi.SimParams())
 
 
@@ -750,10 +750,10 @@ def test_numbers_may_be_tensors_and_records_are_their_own() -> None:
     assert other.p.x == 0.0 and other.r.w == 1.0
     with pytest.raises(
         AttributeError,
-        match=r"no field 'colapse_fixed_joints'; did you mean 'collapse_fixed_joints'",
+        match=r"'colapse_fixed_joints'.*'collapse_fixed_joints'",
     ):
         gymapi.AssetOptions().colapse_fixed_joints = True
-    with pytest.raises(TypeError, match="3 fields, got 4"):
+    with pytest.raises(TypeError, match=r"Vec3.*3.*4"):
         gymapi.Vec3(1, 2, 3, 4)
 
 
@@ -801,9 +801,7 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         gym: "create_box",
     }
     for owner, name in others.items():
-        with pytest.raises(
-            AttributeError, match=rf"{name} of Isaac Gym is not in .* docs/isaacgym\.md"
-        ):
+        with pytest.raises(AttributeError, match=rf"{name}.*docs/isaacgym\.md"):
             getattr(owner, name)
     with pytest.raises(AttributeError, match="gymdeps"):
         _ = package.gymdeps
@@ -811,7 +809,7 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         from legged_envs.compat.isaac_gym.gymapi import VhacdParams  # noqa: F401
     assert not hasattr(gymapi, "VhacdParams")
     for name in ("get_actor_tendon_properties", "set_actor_tendon_properties"):
-        with pytest.raises(NotImplementedError, match="no tendons"):
+        with pytest.raises(NotImplementedError, match="tendon_properties"):
             getattr(gym, name)(None, 0)
 
 
@@ -823,71 +821,71 @@ BAD_TENSORS = [
         "set_actor_root_state_tensor",
         (unwrap(torch.zeros(3, 13)),),
         ValueError,
-        r"got \(3, 13\) on cpu.* \(2, 13\)",
+        r"\(3, 13\).*\(2, 13\)",
     ),
     (
         "set_actor_root_state_tensor",
         (unwrap(STATES, torch.float64),),
         TypeError,
-        "got torch.float64",
+        "torch.float64",
     ),
-    ("set_actor_root_state_tensor", (unwrap(STATES.to("meta")),), ValueError, "on meta"),
-    ("set_actor_root_state_tensor", (STATES,), TypeError, "unwrap_tensor.*got Tensor"),
+    ("set_actor_root_state_tensor", (unwrap(STATES.to("meta")),), ValueError, "meta"),
+    ("set_actor_root_state_tensor", (STATES,), TypeError, "unwrap_tensor.*Tensor"),
     (
         "set_dof_actuation_force_tensor",
         (unwrap(torch.zeros(2, 7)),),
         ValueError,
-        r"\(2, 8\) on cpu, for the dofs",
+        r"\(2, 7\).*\(2, 8\).*dofs",
     ),
     (
         "apply_rigid_body_force_tensors",
         (unwrap(torch.zeros(2, 12, 3)),),
         ValueError,
-        "bodies of all environments",
+        r"\(2, 12, 3\).*bodies",
     ),
     (
         "apply_rigid_body_force_tensors",
         (unwrap(torch.zeros(2, 13, 3)), None, 7),
         ValueError,
-        "CoordinateSpace, got 7",
+        "CoordinateSpace.*7",
     ),
-    ("set_actor_root_state_tensor", (unwrap(torch.zeros(13, 2)),), ValueError, r"got \(13, 2\)"),
+    ("set_actor_root_state_tensor", (unwrap(torch.zeros(13, 2)),), ValueError, r"\(13, 2\)"),
     (
         "set_dof_state_tensor",
         (unwrap(torch.zeros(2, 16)),),
         ValueError,
-        r"got \(2, 16\) on cpu, expected \(16, 2\)",
+        r"\(2, 16\).*\(16, 2\)",
     ),
-    ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(8, 2)),), ValueError, r"got \(8, 2\)"),
+    ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(8, 2)),), ValueError, r"\(8, 2\)"),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([0, 1], torch.int32), -1),
         ValueError,
-        "at least 0, got -1",
+        "indices.*-1",
     ),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([0, 2], torch.int32), 2),
         ValueError,
-        "0 to 1, got one of actor 2",
+        "0 to 1.*actor 2",
     ),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([-1], torch.int32), 1),
         ValueError,
-        "got one of actor -1",
+        "actor -1",
     ),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([0], torch.int64), 1),
         TypeError,
-        "got torch.int64",
+        "torch.int64",
     ),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([0], torch.int32), 2),
         ValueError,
-        "takes 2 indices",
+        "2 indices",
     ),
 ]
 
@@ -906,7 +904,7 @@ def test_tensors_that_do_not_fit_are_refused_and_nothing_is_written(
 def test_forces_of_a_call_that_is_refused_do_not_act() -> None:
     sim = make_sim()
     good, bad = unwrap(torch.full((2, 13, 3), 300.0)), unwrap(torch.zeros(2, 12, 3))
-    with pytest.raises(ValueError, match=r"got \(2, 12, 3\)"):
+    with pytest.raises(ValueError, match=r"\(2, 12, 3\)"):
         gym.apply_rigid_body_force_tensors(sim, good, bad)
     other = make_sim()
     for each in (sim, other):
@@ -924,36 +922,36 @@ def test_tensors_with_gradients_leave_none_behind() -> None:
 def test_strided_tensors_and_what_is_no_tensor_are_refused() -> None:
     with pytest.raises(ValueError, match=r"contiguous.*\(2, 12\)"):
         gymtorch.unwrap_tensor(STATES[:, 1:])
-    with pytest.raises(TypeError, match="got list"):
+    with pytest.raises(TypeError, match="list"):
         gymtorch.unwrap_tensor([1.0])
 
 
 def test_calls_out_of_order_are_refused_by_their_name() -> None:
     sim = make_sim(prepare=False)
     for name in ("refresh_dof_state_tensor", "acquire_dof_state_tensor", "simulate"):
-        with pytest.raises(RuntimeError, match=rf"gym\.{name} was called before prepare_sim"):
+        with pytest.raises(RuntimeError, match=rf"{name}.*prepare_sim"):
             getattr(gym, name)(sim)
     gym.prepare_sim(sim)
     for call in (lambda: gym.prepare_sim(sim), lambda: gym.create_env(sim, None, None, 1)):
-        with pytest.raises(RuntimeError, match="after prepare_sim"):
+        with pytest.raises(RuntimeError, match="prepare_sim"):
             call()
     with pytest.raises(RuntimeError, match="create_actor"):
         gym.prepare_sim(make_sim(0, prepare=False))
-    with pytest.raises(RuntimeError, match="one alone"):
+    with pytest.raises(RuntimeError, match="plane"):
         gym.add_ground(make_sim(prepare=False), gymapi.PlaneParams())
     gym.destroy_sim(sim)
     for call in (lambda: gym.simulate(sim), lambda: gym.create_env(sim, None, None, 1)):
-        with pytest.raises(RuntimeError, match="after destroy_sim"):
+        with pytest.raises(RuntimeError, match="destroy_sim"):
             call()
 
 
 def test_environments_with_other_actors_than_the_first_are_refused() -> None:
     sim = make_sim(2, prepare=False)
     gym.create_actor(sim.envs[1], load(sim), gymapi.Transform(), "dog", 1, 0)
-    with pytest.raises(ValueError, match="environment 1 has other actors"):
+    with pytest.raises(ValueError, match="environment 1"):
         gym.prepare_sim(sim)
     assert sim.state is None
-    with pytest.raises(ValueError, match="environment 0 has 1 actors, there is none with handle=3"):
+    with pytest.raises(ValueError, match=r"environment 0.*handle=3"):
         gym.get_actor_name(sim.envs[0], 3)
 
 
@@ -962,33 +960,33 @@ def test_properties_that_do_not_fit_are_refused() -> None:
     env = sim.envs[0]
     props = gym.get_actor_dof_properties(env, 0)
     for field, value, message in (
-        ("driveMode", 2, "DOF_MODE_NONE, _POS or _EFFORT"),
-        ("effort", -1.0, "effort must be finite and not negative"),
-        ("velocity", np.nan, "velocity must be finite and not negative"),
-        ("stiffness", np.inf, "stiffness must be finite and not negative"),
-        ("lower", np.nan, "lower must not be above upper"),
-        ("lower", 9.0, "lower must not be above upper"),
+        ("driveMode", 2, "driveMode"),
+        ("effort", -1.0, "effort"),
+        ("velocity", np.nan, "velocity"),
+        ("stiffness", np.inf, "stiffness"),
+        ("lower", np.nan, "lower"),
+        ("lower", 9.0, "lower"),
     ):
         wrong = props.copy()
         wrong[field][0] = value
         with pytest.raises(ValueError, match=message):
             gym.set_actor_dof_properties(env, 0, wrong)
-    with pytest.raises(ValueError, match=r"of shape \(8,\)"):
+    with pytest.raises(ValueError, match=r"\(8,\)"):
         gym.set_actor_dof_properties(env, 0, props[:3])
     bodies = gym.get_actor_rigid_body_properties(env, 0)
     bodies[0].mass = 0.0
-    with pytest.raises(ValueError, match="13 bodies with masses above 0"):
+    with pytest.raises(ValueError, match="13 bodies"):
         gym.set_actor_rigid_body_properties(env, 0, bodies)
     shapes = gym.get_actor_rigid_shape_properties(env, 0)
-    with pytest.raises(ValueError, match="expected 10 shapes"):
+    with pytest.raises(ValueError, match="10 shapes"):
         gym.set_actor_rigid_shape_properties(env, 0, shapes[:2])
     shapes[0].restitution = 0.5
-    with pytest.warns(UserWarning, match="restitution has no effect"):
+    with pytest.warns(UserWarning, match="restitution"):
         gym.set_actor_rigid_shape_properties(env, 0, shapes)
     shapes[0].filter = 1
-    with pytest.raises(ValueError, match="give one to create_actor"):
+    with pytest.raises(ValueError, match="filter"):
         gym.set_actor_rigid_shape_properties(env, 0, shapes)
-    with pytest.raises(NotImplementedError, match="cannot be scaled"):
+    with pytest.raises(NotImplementedError, match="set_actor_scale"):
         gym.set_actor_scale(env, 0, 1.1)
 
 
@@ -1015,31 +1013,29 @@ def test_limits_can_be_given_and_taken_from_each_dof() -> None:
 
 def test_records_take_finite_numbers_and_records_alone() -> None:
     for make, error, message in (
-        (lambda: gymapi.Vec3(np.nan), ValueError, "gymapi.Vec3.x must be finite, got nan"),
+        (lambda: gymapi.Vec3(np.nan), ValueError, "Vec3.x.*nan"),
         (
             lambda: gymapi.PlaneParams(dynamic_friction=np.inf),
             ValueError,
-            "dynamic_friction must be finite",
+            "dynamic_friction",
         ),
         (
             lambda: gymapi.SimParams(gravity=[0, 0, -9.81]),
             TypeError,
-            r"gravity must be a gymapi.Vec3, got \[0, 0",
+            r"gravity.*Vec3.*\[0, 0",
         ),
-        (lambda: gymapi.Transform(3.0), TypeError, "Transform.p must be a gymapi.Vec3"),
+        (lambda: gymapi.Transform(3.0), TypeError, "Transform.p.*Vec3"),
     ):
         with pytest.raises(error, match=message):
             make()
     sim = make_sim(1, prepare=False)
-    with pytest.raises(
-        TypeError, match=r"what load_asset returns and a gymapi\.Transform, got str and Transform"
-    ):
+    with pytest.raises(TypeError, match=r"create_actor.*str and Transform"):
         gym.create_actor(sim.envs[0], "dog", gymapi.Transform())
-    with pytest.raises(ValueError, match="set_sim_params: dt must be above 0, substeps 1 or more"):
+    with pytest.raises(ValueError, match=r"set_sim_params.*substeps"):
         gym.set_sim_params(sim, gymapi.SimParams(substeps=0))
     for options, message in (
-        (gymapi.AssetOptions(default_dof_drive_mode=2), "DOF_MODE_NONE, _POS or _EFFORT .* got 2"),
-        (gymapi.AssetOptions(density=-1.0), "density must not be negative"),
+        (gymapi.AssetOptions(default_dof_drive_mode=2), "default_dof_drive_mode.*2"),
+        (gymapi.AssetOptions(density=-1.0), "density"),
     ):
         with pytest.raises(ValueError, match=message):
             gym.load_asset(sim, str(Path(__file__).parents[2]), "legacy_dog.urdf", options)
@@ -1059,29 +1055,29 @@ def test_grounds_that_are_no_height_field_are_refused() -> None:
     turned = gymapi.HeightFieldParams(
         0.5, 0.5, 0.1, 6, 4, gymapi.Transform(None, gymapi.Quat(0.0, 0.0, 0.7, 0.7))
     )
-    with pytest.raises(ValueError, match=r"transform\.r must be no turn"):
+    with pytest.raises(ValueError, match=r"transform\.r"):
         height_field(HEIGHTS, turned)
-    with pytest.raises(ValueError, match="heights must be finite"):
+    with pytest.raises(ValueError, match="finite"):
         height_field(
             np.where(HEIGHTS > 0, np.nan, HEIGHTS), gymapi.HeightFieldParams(0.5, 0.5, 1, 6, 4)
         )
-    with pytest.raises(ValueError, match="dynamic_friction must not be negative, got -3"):
+    with pytest.raises(ValueError, match=r"dynamic_friction.*-3"):
         plane(gymapi.PlaneParams(dynamic_friction=-3.0))
-    with pytest.raises(ValueError, match="normal of the plane must not be 0"):
+    with pytest.raises(ValueError, match="normal"):
         plane(gymapi.PlaneParams(gymapi.Vec3()))
     triangle = np.array([0, 0, 0, 1, 0, 0, 0, 1, 0], np.float32)
-    with pytest.raises(ValueError, match="3 vertices and 1 triangles are no grid"):
+    with pytest.raises(ValueError, match="3 vertices and 1 triangles"):
         triangle_mesh(triangle, np.array([0, 1, 2], np.uint32), gymapi.TriangleMeshParams())
-    with pytest.raises(ValueError, match=r"nbRows=3, nbColumns=4 .* shape \(6, 4\)"):
+    with pytest.raises(ValueError, match=r"nbRows=3, nbColumns=4.*\(6, 4\)"):
         height_field(HEIGHTS, gymapi.HeightFieldParams(0.5, 0.5, 0.1, 3, 4))
-    with pytest.raises(ValueError, match="must be equal"):
+    with pytest.raises(ValueError, match=r"row_scale=0\.4.*column_scale=0\.5"):
         height_field(HEIGHTS, gymapi.HeightFieldParams(0.5, 0.4, 0.1, 6, 4))
 
 
 def test_engines_and_displays_that_there_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="use SIM_PHYSX"):
+    with pytest.raises(ValueError, match="SIM_PHYSX"):
         gym.create_sim(0, -1, gymapi.SIM_FLEX, gymapi.SimParams())
-    with pytest.raises(ValueError, match="dt must be above 0"):
+    with pytest.raises(ValueError, match=r"create_sim.*dt"):
         gym.create_sim(0, -1, gymapi.SIM_PHYSX, gymapi.SimParams(dt=0.0))
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
@@ -1207,7 +1203,7 @@ def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
     assert abs(wide[np.ix_(rows, columns)] - near).mean() < 0.5 * abs(wide - near).mean()
     for camera in (*cameras, narrow):
         camera.close()
-    with pytest.raises(NotImplementedError, match="IMAGE_COLOR alone"):
+    with pytest.raises(NotImplementedError, match="IMAGE_COLOR"):
         gym.get_camera_image(sim, sim.envs[0], cameras[0], 1)
 
 

@@ -1,0 +1,177 @@
+"""Robots in environments, and the fields of the model in which they may differ."""
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from legged_envs.compat.isaac_gym.assets import Asset
+from legged_envs.compat.isaac_gym.ground import Ground
+from legged_envs.compat.isaac_gym.records import (
+    DOF_MODE_EFFORT,
+    DOF_MODE_POS,
+    LARGEST,
+    Transform,
+)
+from legged_envs.compat.isaac_gym.scene import Part
+
+CONSTANT_INPUTS = {"body_mass", "body_inertia", "body_ipos", "dof_armature"}
+"""Fields of the model from which the engine derives others."""
+
+Place = tuple[slice | np.ndarray | int, ...]
+"""Index of the values of one actor in a field of the model."""
+
+
+@dataclass
+class ActorProperties:
+    """Properties in which the actors of one robot may differ.
+
+    Arrays of one actor have the shapes below. Those of an actor of every environment have one more
+    dimension in front, (num_envs, …).
+    """
+
+    friction: np.ndarray
+    """Coefficient of friction of each shape that collides. Shape: (num_shapes,)."""
+    mass: np.ndarray
+    """Mass of each body, kg. Shape: (num_bodies,)."""
+    com: np.ndarray
+    """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
+    dofs: np.ndarray
+    """Properties of each DOF, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
+
+
+class Actor:
+    """One robot in one environment.
+
+    Args:
+        asset: The robot.
+        pose: Pose at the start.
+        name: Name of the actor.
+        group: Collision group.
+        collision_filter: Bits of the collision filter. Negative numbers are 0.
+    """
+
+    __slots__ = (
+        "asset",
+        "collision_filter",
+        "com",
+        "dofs",
+        "friction",
+        "group",
+        "mass",
+        "name",
+        "pose",
+    )
+
+    def __init__(self, asset: Asset, pose: Transform, name: str, group: int, collision_filter: int):
+        self.asset = asset
+        """The robot."""
+        self.name = name
+        """Name of the actor."""
+        self.group = group
+        """Collision group."""
+        self.collision_filter = max(collision_filter, 0)
+        """Bits of the collision filter."""
+        self.pose: tuple[float, ...] = (
+            *pose.p.values,
+            pose.r.x,
+            pose.r.y,
+            pose.r.z,
+            pose.r.w,
+        )
+        """Pose at the start: position, m, and quaternion (x, y, z, w)."""
+        # Thousands of actors share the arrays of the asset. A setter replaces an array and never
+        # writes into it.
+        self.friction: np.ndarray = asset.friction
+        """Coefficient of friction of each shape that collides. Shape: (num_shapes,)."""
+        self.mass: np.ndarray = asset.mass
+        """Mass of each body, kg. Shape: (num_bodies,)."""
+        self.com: np.ndarray = asset.com
+        """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
+        self.dofs: np.ndarray = asset.dof_properties
+        """Properties of each DOF, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
+
+    def collides_with(self, other: "Actor") -> bool:
+        """Return True if two actors, or the parts of one, collide.
+
+        Actors collide in one group, and with all of group −1, unless their filters have a bit in
+        common.
+        """
+        meets = self.group == other.group or -1 in (self.group, other.group)
+        return meets and not self.collision_filter & other.collision_filter
+
+    def get_properties(self) -> ActorProperties:
+        """Return the properties in which it may differ from others."""
+        return ActorProperties(friction=self.friction, mass=self.mass, com=self.com, dofs=self.dofs)
+
+
+def stack_properties(actors: list[Actor]) -> ActorProperties:
+    """Return the properties of one actor of each environment, (num_envs, …) each."""
+    return ActorProperties(
+        friction=np.stack([actor.friction for actor in actors]),
+        mass=np.stack([actor.mass for actor in actors]),
+        com=np.stack([actor.com for actor in actors]),
+        dofs=np.stack([actor.dofs for actor in actors]),
+    )
+
+
+@dataclass
+class FieldValues:
+    """Values of an actor in one field of the model."""
+
+    name: str
+    """Name of the field."""
+    place: Place
+    """Index of the values in the field."""
+    values: np.ndarray
+    """The values, of one environment or, with one more dimension in front, of each."""
+
+
+def make_field_values(
+    model: mujoco.MjModel, part: Part, asset: Asset, ground: Ground | None, own: ActorProperties
+) -> list[FieldValues]:
+    """Return the fields of the model that the properties of an actor decide.
+
+    The force of a DOF, limited by its effort, depends on its drive mode:
+
+    * POS: ``kp (target − q) − (kd + kp h) v`` with the physics step h
+    * EFFORT: the force that is set, minus ``kd v``
+    * NONE: ``−kd v``
+
+    Args:
+        model: The model.
+        part: The actor's parts of its arrays.
+        asset: Robot of the actor.
+        ground: The ground. None: there is no ground.
+        own: Properties of the actor, in one environment or in each.
+    """
+    friction = own.friction
+    if ground is not None:
+        # PhysX takes the average of two shapes (legged_gym, anymal_c_flat_config).
+        friction = 0.5 * (own.friction + ground.friction)
+    # A body that gets heavier keeps its distribution of mass.
+    inertia = asset.inertia * (own.mass / asset.mass)[..., None]
+    mode = own.dofs["driveMode"]
+    kd = own.dofs["damping"].astype(float)
+    kp = np.where(mode == DOF_MODE_POS, own.dofs["stiffness"], 0.0)
+    # The engine integrates damping implicitly and stiffness explicitly. The term kp h makes the
+    # stiffness implicit too, as in PhysX.
+    damping = -kd - kp * model.opt.timestep
+    gain = np.where(mode == DOF_MODE_EFFORT, 1.0, kp)
+    effort = own.dofs["effort"].astype(float)
+    limits = np.stack((own.dofs["lower"], own.dofs["upper"]), axis=-1).astype(float)
+    limits = np.where(own.dofs["hasLimits"][..., None], limits, (-LARGEST, LARGEST))
+    columns = model.jnt_dofadr[part.joints]
+    return [
+        FieldValues("geom_friction", (part.geoms, 0), friction),
+        FieldValues("body_mass", (part.bodies,), own.mass),
+        FieldValues("body_inertia", (part.bodies,), inertia),
+        FieldValues("body_ipos", (part.bodies,), own.com),
+        FieldValues("actuator_gainprm", (part.dofs, 0), gain),
+        FieldValues("actuator_biasprm", (part.dofs, 1), -kp),
+        FieldValues("actuator_biasprm", (part.dofs, 2), damping),
+        FieldValues("actuator_forcerange", (part.dofs,), np.stack((-effort, effort), axis=-1)),
+        FieldValues("dof_frictionloss", (columns,), own.dofs["friction"].astype(float)),
+        FieldValues("dof_armature", (columns,), own.dofs["armature"].astype(float)),
+        FieldValues("jnt_range", (part.joints,), limits),
+    ]
