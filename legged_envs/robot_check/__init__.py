@@ -1,4 +1,4 @@
-"""Report on a robot: its masses, joints, feet and stance, and what is wrong with them."""
+"""Report on a robot for ``legged-envs check``: masses, joints, stance, feet, and its problems."""
 
 from legged_envs.robot_check.raised_gains import raise_gains
 from legged_envs.robot_check.report import Report

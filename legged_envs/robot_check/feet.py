@@ -1,4 +1,4 @@
-"""Feet of a robot in its default pose, and other bodies that touch the ground."""
+"""Checks the feet of a robot in its default pose, and finds other bodies on the ground."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -15,19 +15,20 @@ from legged_envs.tables import Table
 
 # As integers: MuJoCo's enumerations are not equal to the NumPy integers of a model.
 ROUND_SHAPES = (int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAPSULE))
-"""Types of shapes with a radius that touch the ground in points."""
+"""Types of collision shapes with a radius: balls and capsules. They touch the ground in points."""
 
 POSE_ADVICE = "change default_joint_pos"
-"""What to do about feet that are not on the ground."""
+"""Advice in the problems of feet that are not on the ground or not level."""
 
 
 class FeetCheck(NamedTuple):
-    """Result of `check_feet`."""
+    """Result of `check_feet`: a table for the report on a robot, and the problems found."""
 
     table: Table
-    """One row per foot."""
+    """Table with one row per foot: height above the ground, unevenness, height of its origin."""
     problems: list[str]
-    """What is wrong with feet and with bodies near the ground."""
+    """Problems with feet and with other bodies near the ground: a sentence each, with the name and
+    the advice what to write. Empty if there are none."""
 
 
 class _Foot(NamedTuple):
@@ -48,11 +49,14 @@ class _Foot(NamedTuple):
 
 
 def check_feet(robot: RobotCfg, standing: StandingRobot) -> FeetCheck:
-    """Check that the feet stand level on the ground, and nothing else does.
+    """Check that the feet of a robot stand level on the ground and no other body touches it.
+
+    It also checks that each foot is a body without a joint, and that bodies with penalised or
+    terminating contacts have collision shapes.
 
     Args:
         robot: Configuration of the robot.
-        standing: The robot in its default pose.
+        standing: The robot in its default pose, from :func:`~legged_envs.sim.gains.stand`.
     """
     heights = _heights_by_body(standing)
     rows = []
@@ -95,7 +99,7 @@ def _describe_foot(standing: StandingRobot, name: str, heights: Mapping[str, lis
     low = min(own_heights)
     small_radii = [inf]
     for geom in ground_distances(*standing):
-        # Welded bodies keep their names here, unlike in `body_weldid`.
+        # By geom_bodyid, not body_weldid: a foot is welded to its leg, and is a separate body here.
         if model.body(model.geom_bodyid[geom]).name != name:
             continue
         radius = model.geom_size[geom, 0]
@@ -126,7 +130,7 @@ def _foot_problems(robot: RobotCfg, foot: _Foot) -> Iterator[str]:
             f"foot {foot.name!r} has a joint: weld a body with the contact shapes to it, "
             "the new foot"
         )
-    # A foot without a shape is infinitely high, and named above.
+    # A foot without a shape has an infinite height. It has its problem already.
     if LIMITS.height_tolerance < abs(foot.low) < inf:
         yield (
             f"foot {foot.name!r} is {foot.low:.3f} m above the ground: {POSE_ADVICE} or base_height"

@@ -1,4 +1,4 @@
-"""Joints of a robot in its default pose, and how they hold it."""
+"""Checks the joints of a robot: ranges, gains, torques and mirror signs in its default pose."""
 
 from collections.abc import Iterator
 from math import inf
@@ -29,18 +29,22 @@ JOINT_COLUMNS = (
     "sag",
     "load",
 )
-"""Columns of the table of joints."""
+"""Headers of the table of joints in the report."""
 
 
 class JointsCheck(NamedTuple):
-    """Result of `check_joints`."""
+    """Result of `check_joints`: two tables for the report on a robot, and the problems found."""
 
     table: Table
-    """One row per joint."""
+    """Table with one row per joint: range, default position, gains, limits, sag and load."""
     stance_table: Table
-    """How the robot stands, held upright."""
+    """Table of the robot after 2 s on its own gains with its base held upright.
+
+    Its rows are height, sinking, largest sag and largest torque.
+    """
     problems: list[str]
-    """What is wrong with joints and gains."""
+    """Problems with joints and gains: a sentence each, with the field and the advice what to
+    write. Empty if there are none."""
 
 
 class _Joint(NamedTuple):
@@ -65,16 +69,16 @@ class _Joint(NamedTuple):
     end_distance: float
     """Distance of the default position to the nearer end of the range, rad."""
     sag: float
-    """Position minus the default position after a while, rad."""
+    """Joint position minus default position after the robot has stood for 2 s, rad."""
     load: float
-    """Torque as a fraction of its limit."""
+    """Absolute torque at the end of these 2 s, as a fraction of its limit."""
     mirror: tuple[str, float]
-    """Its entry of ``RobotCfg.mirror``."""
+    """Partner and sign of the joint in ``RobotCfg.mirror``."""
     axis_sign: float
-    """Sign in the mirror that follows from the axes; 0 if they are not mirror images."""
+    """Sign that the axes of the joint and its partner give; 0 if they are not mirror images."""
 
     def row(self) -> tuple[object, ...]:
-        """Return the row of the table."""
+        """Return the joint's row in the table of joints, in the order of ``JOINT_COLUMNS``."""
         numbers = (
             self.low,
             self.high,
@@ -89,15 +93,16 @@ class _Joint(NamedTuple):
 
 
 def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> JointsCheck:
-    """Check ranges, gains, torques and mirror signs of all joints.
+    """Check ranges, gains, torques and mirror signs of all joints of a robot.
 
     Args:
         robot: Configuration of the robot.
-        standing: The robot in its default pose.
-        stance: The robot after it has stood on its own gains.
+        standing: The robot in its default pose, from :func:`~legged_envs.sim.gains.stand`.
+        stance: Sinking, sag and load after the robot has stood on its own gains, from
+            :func:`~legged_envs.sim.gains.settle`.
     """
     sinks = stance.sinking > LIMITS.max_sinking * robot.base_height
-    # The gain of single joints may be enough although the legs fall over together.
+    # Each joint can be stiff enough alone although the legs together fall over.
     leg_gain = gain_of_upright_legs(robot)
     rows = []
     problems: list[str] = []
@@ -148,7 +153,7 @@ def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
             f"default_joint_pos of {joint.name!r}, {joint.default:g}, is at an end of "
             f"{joint.low:g} to {joint.high:g}: move it"
         )
-    # A joint at its limit sags whatever its gain is, so the limit is the problem then.
+    # A joint at its torque limit sags with any gain. The limit is then the problem, not the gain.
     is_overloaded = joint.load > LIMITS.max_load
     if abs(joint.sag) > LIMITS.max_sag and not is_overloaded:
         gain = max(joint.kp * abs(joint.sag) / SAG_OF_GOOD_GAIN, least_gain)
@@ -158,7 +163,7 @@ def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
             f"torque_limits of {joint.name!r}: {joint.load:.0%} of {joint.torque_limit:g} N m "
             "to stand: bend it less, or raise them"
         )
-    # Axes that are not mirror images do not tell the sign: 0.
+    # Without mirrored axes the sign is not known, and axis_sign is 0.
     if joint.axis_sign not in (0, joint.mirror[1]):
         yield (
             f"mirror of {joint.name!r} is {joint.mirror}, "

@@ -1,4 +1,4 @@
-"""Values from which a report calls a property of a robot a problem."""
+"""Limits beyond which the report of ``legged-envs check`` lists a problem."""
 
 from dataclasses import dataclass
 
@@ -7,24 +7,32 @@ from legged_envs.sim.gains import FULL_LOAD
 
 @dataclass(frozen=True)
 class ReportLimits:
-    """Values from which a property of a robot is a problem. ``docs/physics.md`` has the reasons."""
+    """Limits beyond which a property of a robot is a problem. ``docs/physics.md`` has the reasons.
+
+    The robot is measured in its default pose, and after it has stood on its own gains for 2 s with
+    its base held upright.
+    """
 
     height_tolerance: float = 0.01
-    """Largest error of a height: of a foot above the ground, of the points of a sole, of
-    ``foot_radius``, m."""
+    """Largest error of a height, m.
+
+    It applies to the height of a foot above the ground, the height difference within a sole, and
+    ``RobotCfg.foot_radius``. Other bodies must be higher than this above the ground.
+    """
     max_sinking: float = 0.15
-    """Largest sinking of the base, as a fraction of the robot's height."""
+    """Largest height that the base loses while the robot stands, as a fraction of
+    ``RobotCfg.base_height``."""
     max_sag: float = 0.3
-    """Largest sag of a joint, rad."""
+    """Largest deviation of a joint from its default position while the robot stands, rad."""
     max_load: float = FULL_LOAD
-    """Largest torque of a joint, as a fraction of its limit."""
+    """Largest torque of a joint while the robot stands, as a fraction of the joint's limit."""
     min_end_distance: float = 0.01
-    """Smallest distance of a default position to the end of its range, rad."""
+    """Smallest distance of a joint's default position to the nearer end of its range, rad."""
     min_ball_radius: float = 0.015
-    """Smallest radius of the ball or capsule of a foot, m: smaller ones catch on rough ground."""
+    """Smallest radius of a foot's ball or capsule, m. Smaller ones catch on rough ground."""
     min_overlap: float = 1e-3
-    """Depth from which two overlapping collision shapes are listed, m."""
+    """Depth above which two overlapping collision shapes are listed, m. They are not a problem."""
 
 
 LIMITS = ReportLimits()
-"""Limits of ``legged-envs check``."""
+"""Limits that the report of ``legged-envs check`` applies."""

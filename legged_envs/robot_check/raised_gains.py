@@ -1,4 +1,4 @@
-"""Gains with which a robot stands."""
+"""Raises the gains of a robot until it stands on them."""
 
 from dataclasses import replace
 
@@ -6,20 +6,20 @@ from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import settle
 
 MAX_RAISES = 12
-"""Largest number of times that the gains are raised."""
+"""Largest number of times that the gains of a robot are raised."""
 
 RAISE_FACTOR = 1.25
-"""Factor of one raise."""
+"""Factor by which kp and kd are multiplied in each raise."""
 
 ENOUGH_SINKING = 0.03
-"""Sinking below which gains are not raised, as a fraction of the robot's height."""
+"""Height loss of the base below which gains are not raised, as a fraction of ``base_height``."""
 
 
 def raise_gains(robot: RobotCfg) -> RobotCfg:
-    """Return a robot with gains raised by quarters until it stands, held upright.
+    """Return a copy of a robot with kp and kd raised in steps of 25 % until it stands.
 
-    It stands if it sinks by less than 3 % of its height. After twelve raises it is returned as it
-    is.
+    The robot stands if its base, held upright for 2 s, sinks by less than 3 % of ``base_height``.
+    The gains are raised at most twelve times, so the returned robot can still sink by more.
     """
     for _ in range(MAX_RAISES):
         if settle(robot).sinking < ENOUGH_SINKING * robot.base_height:

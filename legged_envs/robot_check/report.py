@@ -1,4 +1,4 @@
-"""Report on a robot, as ``legged-envs check`` prints it."""
+"""The report on a robot that ``legged-envs check`` prints."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -18,24 +18,29 @@ from legged_envs.tables import Table, TableRepr
 
 
 class Report(TableRepr):
-    """Masses, joints, stance and feet of a robot, and its problems. It prints as tables.
+    """Report on a robot: tables of its masses, joints, stance and feet, and a list of problems.
+
+    ``print(Report(robot, {}))`` prints the tables and the problems.
 
     Args:
         robot: Robot to report on.
-        gaps: Fields that are guesses, each with the reason and what to write. They are problems.
+        gaps: Fields of the configuration that are guesses, each with a text: the reason and the
+            advice what to write (:func:`~legged_envs.robots.reading.draft.draft_robot`). Each is
+            listed as a problem. Empty for a robot without guesses.
 
     Raises:
-        ValueError: If the model cannot be compiled, does not fit the configuration, or has no free
+        ValueError: The model cannot be compiled, does not fit the configuration, or has no free
             joint.
     """
 
     problems: list[str]
-    """What is wrong: where, and what to write. Empty if nothing is."""
+    """Problems of the robot: a sentence each, with the place and the advice what to write. Empty
+    if there are none."""
     tables: list[Table]
-    """Masses, joints, stance, feet and overlapping shapes."""
+    """Tables of masses, joints, stance, feet and overlapping collision shapes."""
 
     def __init__(self, robot: RobotCfg, gaps: Mapping[str, str]) -> None:
-        # The checks of an environment: a robot that it refuses has no report.
+        # The same checks as when an environment is made. A robot that fails them has no report.
         view = RobotView.find(build_scene(robot, SimCfg()), robot)
         if view.root_qpos is None:
             raise no_free_joint(robot)
@@ -61,7 +66,12 @@ class Report(TableRepr):
 
 
 def masses_table(robot: RobotCfg, standing: StandingRobot) -> Table:
-    """Return the masses of the base and of each limb, kg."""
+    """Return the table of masses, kg: of the base, and of each limb attached to it.
+
+    Args:
+        robot: Configuration of the robot.
+        standing: The robot in its default pose.
+    """
     model = standing.model
     subtree_mass = model.body_subtreemass
     base = model.body(robot.base_body).id
@@ -73,12 +83,16 @@ def masses_table(robot: RobotCfg, standing: StandingRobot) -> Table:
 
 
 def overlaps_table(standing: StandingRobot) -> Table:
-    """Return the pairs of collision shapes that overlap, without those of neighbouring bodies.
+    """Return the table of collision shapes that overlap in the default pose, with depths in m.
 
-    The simulation lets them: shapes of one robot do not collide with each other.
+    Pairs of neighbouring bodies are left out. An overlap does not change the simulation, because
+    shapes of one robot do not collide with each other.
+
+    Args:
+        standing: The robot in its default pose.
     """
     model, data = standing
-    # Bodies without a joint between them are one: MuJoCo welds them.
+    # Bodies without a joint between them are one rigid body with one weld index in MuJoCo.
     weld_of_geom = model.body_weldid[model.geom_bodyid]
     parent_weld = model.body_weldid[model.body_parentid]
     rows = []
@@ -91,7 +105,7 @@ def overlaps_table(standing: StandingRobot) -> Table:
             or first_weld == parent_weld[second_weld]
             or second_weld == parent_weld[first_weld]
         )
-        # A distance of at most 0 is asked for: 0 is returned for all shapes that are apart.
+        # With a largest distance of 0, MuJoCo returns 0 for all shapes that do not overlap.
         depth = -mujoco.mj_geomDistance(model, data, first, second, 0.0, None)
         if not are_neighbours and depth > LIMITS.min_overlap:
             names = [model.body(model.geom_bodyid[shape]).name for shape in (first, second)]

@@ -20,4 +20,7 @@ A1 = replace(
     foot_radius=0.02,
     termination_bodies=("trunk",),
 )
-"""A1. Thighs and calves are penalised, the trunk ends an episode."""
+"""Configuration of the Unitree A1, a quadruped with 12 joints.
+
+Ground contacts of thighs and calves are penalised. A ground contact of the trunk ends an episode.
+"""

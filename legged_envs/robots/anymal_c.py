@@ -5,14 +5,14 @@
 
 from legged_envs.robots.robot import RobotCfg
 
-# Each leg, and the leg that takes its place in the mirror.
+# Each leg, and the leg at its place when left and right are swapped.
 _LEGS = {
     "LF": "RF",
     "RF": "LF",
     "LH": "RH",
     "RH": "LH",
 }
-# Joints of a leg, and their signs in the mirror.
+# Joints of a leg. -1: its position changes its sign when left and right are swapped.
 _JOINTS = {"HAA": -1.0, "HFE": 1.0, "KFE": 1.0}
 
 ANYMAL_C = RobotCfg(
@@ -41,4 +41,7 @@ ANYMAL_C = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("LF_FOOT", "RH_FOOT"), ("RF_FOOT", "LH_FOOT")),
 )
-"""ANYmal C. Thighs and shanks are penalised, the base ends an episode."""
+"""Configuration of the ANYbotics ANYmal C, a quadruped with 12 joints.
+
+Ground contacts of thighs and shanks are penalised. A ground contact of the base ends an episode.
+"""

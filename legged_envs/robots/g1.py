@@ -1,7 +1,7 @@
-"""Unitree G1, a biped.
+"""Unitree G1, a biped, in two versions.
 
-It has 12 leg joints, waist and arms fixed, and 32.1 kg; or 29 joints with waist and arms, and
-33.3 kg.
+``G1`` has 12 joints, those of the legs, and 32.1 kg. Its waist and arms are fixed. ``G1_29`` has
+29 joints, with waist and arms, and 33.3 kg.
 """
 
 from dataclasses import replace
@@ -34,10 +34,11 @@ G1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""G1 as in Unitree's own training; ``g1.xml`` lists the sources.
+"""Configuration of the Unitree G1 with 12 leg joints, as in Unitree's own training.
 
-The leg links with collision shapes, thigh (``hip_yaw``) and shin (``knee``), are penalised. Waist,
-arms and head are part of ``pelvis``, which ends an episode.
+Ground contacts of thighs (``hip_yaw``) and shins (``knee``) are penalised. A ground contact of the
+body ``pelvis``, which includes the fixed waist, arms and head, ends an episode. ``g1.xml`` lists
+the sources of the model.
 """
 
 _WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
@@ -88,9 +89,11 @@ G1_29 = replace(
     penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )
-"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources.
+"""Configuration of the Unitree G1 with 29 joints: legs, waist and arms.
 
-As in LeggedGym-Ex `G1MimicCfg` only the pelvis ends an episode. Every other link with a collision
-shape, except the feet, is penalised: thigh (``hip_yaw``), shin (``knee``), torso and head, upper
-arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``).
+The joints are in the order of Unitree's SDK, limb by limb. Only a ground contact of the pelvis ends
+an episode, as in LeggedGym-Ex `G1MimicCfg`. Ground contacts of every other link with a collision
+shape, except the feet, are penalised: thigh (``hip_yaw``), shin (``knee``), torso with head, upper
+arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``). ``g1_29.xml`` lists the sources
+of the model.
 """

@@ -2,14 +2,14 @@
 
 from legged_envs.robots.robot import RobotCfg
 
-# Each leg, and the leg that takes its place in the mirror.
+# Each leg, and the leg at its place when left and right are swapped.
 _LEGS = {
     "FR": "FL",
     "FL": "FR",
     "RR": "RL",
     "RL": "RR",
 }
-# Joints of a leg, and their signs in the mirror.
+# Joints of a leg. -1: its position changes its sign when left and right are swapped.
 _JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
 
 GO2 = RobotCfg(
@@ -41,4 +41,7 @@ GO2 = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
-"""Go2. Thighs and calves are penalised, the base ends an episode."""
+"""Configuration of the Unitree Go2, a quadruped with 12 joints.
+
+Ground contacts of thighs and calves are penalised. A ground contact of the base ends an episode.
+"""

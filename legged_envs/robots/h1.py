@@ -36,9 +36,10 @@ H1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS, sideways=("roll", "yaw", "torso")),
     foot_mirror=(1, 0),
 )
-"""H1 with all its joints; the ankles have no roll.
+"""Configuration of the Unitree H1, a humanoid with 19 joints. Its ankles have no roll joint.
 
-Torques and speeds are those of the URDF of unitree_ros. The torso ends an episode, as in Isaac Lab,
-and so does the pelvis. Every other link with a collision shape, except the feet, is penalised:
-thigh (``hip_pitch``), shin (``knee``), upper arm (``shoulder_yaw``), forearm and hand (``elbow``).
+Torque and velocity limits are those of the URDF of unitree_ros. A ground contact of the torso, as
+in Isaac Lab, or of the pelvis ends an episode. Ground contacts of every other link with a collision
+shape, except the feet, are penalised: thigh (``hip_pitch``), shin (``knee``), upper arm
+(``shoulder_yaw``), forearm with hand (``elbow``).
 """

@@ -47,9 +47,10 @@ K1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""K1 with all its joints.
+"""Configuration of the Booster K1, a humanoid with 22 joints.
 
-The trunk ends an episode. LeggedGym-Ex penalises it, and ends an episode by its tilt. Every other
-link with a collision shape, except the feet, is penalised: head (``Head_2``), upper arm
-(``Arm_3``), forearm and hand (``hand_link``), thigh (``Hip_Yaw``), shin (``Shank``).
+A ground contact of the trunk ends an episode. (LeggedGym-Ex penalises it, and ends an episode when
+the trunk tilts too far.) Ground contacts of every other link with a collision shape, except the
+feet, are penalised: head (``Head_2``), upper arm (``Arm_3``), forearm and hand (``hand_link``),
+thigh (``Hip_Yaw``), shin (``Shank``).
 """

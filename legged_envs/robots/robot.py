@@ -17,10 +17,14 @@ ACTUATOR_GAINS: Mapping[str, tuple[str, ...]] = {
     "velocity": ("kd",),
     "torque": (),
 }
-"""Gains of each kind of actuator.
+"""Kinds of actuators, and the gains that each kind uses.
 
-With the target u, the torque is kp (u − q) − kd q̇ for ``"position"``, kd (u − q̇) for ``"velocity"``
-and u for ``"torque"``, clipped to the torque limit. u is in rad, rad/s and N·m.
+The torque follows from the target u, the joint position q and the joint velocity q̇, and is clipped
+to the torque limit:
+
+* ``"position"``: kp (u − q) − kd q̇, with u in rad.
+* ``"velocity"``: kd (u − q̇), with u in rad/s.
+* ``"torque"``: u, in N m.
 """
 
 NUMBERS_PER_JOINT: Mapping[str, Mapping[str, float]] = {
@@ -30,7 +34,10 @@ NUMBERS_PER_JOINT: Mapping[str, Mapping[str, float]] = {
     "torque_limits": {"above": 0.0},
     "velocity_limits": {"above": 0.0},
 }
-"""Fields with one number per joint, and the bounds of these numbers for ``check_number``."""
+"""Fields of :class:`RobotCfg` with one number per joint, and the bounds of these numbers.
+
+The bounds are keyword arguments of :func:`~legged_envs.checks.check_number`.
+"""
 
 OTHER_SIDE = {
     "left": "right",
@@ -44,21 +51,21 @@ OTHER_SIDE = {
     "r": "l",
     "R": "L",
 }
-"""Words and letters of one side in names, and those of the other side."""
+"""Words and letters for left and right in names of joints and bodies, each with its opposite."""
 
 
 def counterpart(name: str, names: Sequence[str]) -> str:
-    """Return the name of a part on the other side of a robot.
+    """Return the name of the joint or body at the same place on the other side of a robot.
 
-    The names differ in left and right, or in L and R within a word of one or two letters, such as
-    FL.
+    The two names differ only in left and right, or in L and R within a word of one or two letters:
+    the counterpart of ``FL_hip`` is ``FR_hip``.
 
     Args:
         name: Name of a joint or body.
-        names: Names of all of them.
+        names: Names of all joints, or of all bodies, of the robot.
 
     Returns:
-        The one of ``names`` on the other side, or ``name`` if there is not one.
+        The name in ``names`` on the other side, or ``name`` if there is none.
     """
     for other in _names_on_other_side(name):
         if other in names:
@@ -80,13 +87,18 @@ def _names_on_other_side(name: str) -> Iterator[str]:
 def mirror_left_and_right(
     joint_names: tuple[str, ...], sideways: tuple[str, ...] = ("roll", "yaw")
 ) -> tuple[tuple[str, float], ...]:
-    """Return ``RobotCfg.mirror`` of a robot with joints named after left and right, or L and R.
+    """Return the field ``mirror`` of a :class:`RobotCfg` from the names of its joints.
 
-    A joint takes the place of its counterpart on the other side. A joint in the middle stays.
+    The names must contain left and right, or L and R. The partner of a joint is its
+    :func:`counterpart` on the other side. A joint in the middle is its own partner.
 
     Args:
         joint_names: Names of the joints.
-        sideways: Words in the names of joints that change their sign, in lower case.
+        sideways: Lower-case words. A joint with one of them in its name changes the sign of its
+            position when left and right are swapped.
+
+    Returns:
+        Partner and sign, 1 or -1, of each joint.
     """
     mirror = []
     for name in joint_names:
@@ -98,16 +110,19 @@ def mirror_left_and_right(
 
 @dataclass(frozen=True)
 class RobotCfg(Configuration):
-    """A legged robot: its MJCF file, which holds the bodies only, its actuators and its parts.
+    """Description of a legged robot: its model file, its actuators and the names of its parts.
 
-    Fields per joint are in the order of ``joint_names``, fields per foot in that of ``foot_names``.
+    The MJCF file has the bodies and joints, but no motors and no ground. Fields with one entry per
+    joint are in the order of ``joint_names``. Fields with one entry per foot are in the order of
+    ``foot_names``.
 
     Raises:
-        ValueError: If the description contradicts itself.
+        ValueError: Fields contradict each other, such as two lengths, or a number is out of its
+            range. The message names the field.
     """
 
     name: str
-    """Short name, also the prefix of task ids."""
+    """Short name of the robot in files, tables and errors, such as ``"go2"``."""
     xml: str
     """MJCF file: the name of a file next to this module, or an absolute path."""
     base_body: str
@@ -115,16 +130,17 @@ class RobotCfg(Configuration):
     joint_names: tuple[str, ...]
     """Actuated joints in the order of actions and observations, which is that of the MJCF file."""
     default_joint_pos: tuple[float, ...]
-    """Joint positions of the standing pose, rad. A zero action asks for this pose."""
+    """Joint positions of the standing pose, rad. They are the targets of a zero action."""
     kp: tuple[float, ...]
-    """Stiffness of each joint, N m/rad; 0 where :data:`ACTUATOR_GAINS` does not list it."""
+    """Stiffness of each joint, N m/rad. It must be 0 for ``"velocity"`` and ``"torque"`` actuators
+    (:data:`ACTUATOR_GAINS`)."""
     kd: tuple[float, ...]
-    """Damping of each joint, N m s/rad; 0 where :data:`ACTUATOR_GAINS` does not list it.
-    Positive for a ``"velocity"`` actuator."""
+    """Damping of each joint, N m s/rad. It must be positive for a ``"velocity"`` actuator and 0 for
+    a ``"torque"`` actuator (:data:`ACTUATOR_GAINS`)."""
     torque_limits: tuple[float, ...]
-    """Largest absolute torque of each joint, N m."""
+    """Largest absolute torque of each joint, N m. The simulation clips torques to it."""
     velocity_limits: tuple[float, ...]
-    """Largest absolute velocity of each real actuator, rad/s."""
+    """Largest absolute velocity of each joint that the real motor reaches, rad/s."""
     base_height: float
     """Height of the base origin above the ground in the standing pose, feet touching, m."""
     foot_names: tuple[str, ...]
@@ -134,23 +150,27 @@ class RobotCfg(Configuration):
     """Height of a foot's origin above the ground while the robot stands on it, m. For a wheel, its
     radius."""
     penalized_bodies: tuple[str, ...]
-    """Bodies that should not touch the ground."""
+    """Bodies that should not touch the ground. Tasks penalise their contacts."""
     termination_bodies: tuple[str, ...]
-    """Bodies that end the episode when they touch the ground."""
+    """Bodies that end an episode when they touch the ground."""
     mirror: tuple[tuple[str, float], ...]
-    """Joint that takes the place of each joint when left and right are swapped, and its sign, 1 or
-    -1."""
+    """Partner of each joint when left and right are swapped, and its sign, 1 or -1.
+
+    In the mirrored pose a joint has the position of its partner, multiplied by the sign. A joint in
+    the middle is its own partner.
+    """
     foot_mirror: tuple[int, ...]
-    """Index of the foot that takes the place of each foot when left and right are swapped."""
+    """Partner of each foot when left and right are swapped, as an index in ``foot_names``."""
     diagonals: tuple[tuple[str, str], ...] = ()
     """Pairs of feet that stand and swing together in a trot. Empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
-    """Kind of each joint's actuator, a key of :data:`ACTUATOR_GAINS`. Empty: all ``"position"``."""
+    """Kind of each joint's actuator: ``"position"``, ``"velocity"`` or ``"torque"``
+    (:data:`ACTUATOR_GAINS`). Empty: all are ``"position"``."""
     wheels: bool = False
-    """True if the feet are wheels: each turns, without an end, about its own y axis."""
+    """True if the feet are wheels. Each turns about the y axis of its body, without limits."""
 
     def __post_init__(self) -> None:
-        # Lengths are compared before the contents, so that the contents can be read in parallel.
+        # Lengths are compared first: the later checks pair the entries of two fields by position.
         self._check_types()
         self._check_names()
         if not self.actuators:
@@ -175,7 +195,7 @@ class RobotCfg(Configuration):
 
     @property
     def path(self) -> Path:
-        """Path of the MJCF file.
+        """Absolute path of the robot's MJCF file.
 
         Raises:
             FileNotFoundError: If the file does not exist.

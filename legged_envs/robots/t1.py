@@ -48,9 +48,9 @@ T1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS, sideways=("roll", "yaw", "waist")),
     foot_mirror=(1, 0),
 )
-"""T1 with all its joints.
+"""Configuration of the Booster T1, a humanoid with 23 joints.
 
-The trunk ends an episode. Every other link with a collision shape, except the feet, is penalised:
-head (``H2``), upper arms (``AL3``, ``AR3``), forearm and hand (``hand_link``), hips (``Waist``),
-thigh (``Hip_Yaw``), shin (``Shank``).
+A ground contact of the trunk ends an episode. Ground contacts of every other link with a collision
+shape, except the feet, are penalised: head (``H2``), upper arms (``AL3``, ``AR3``), forearm and
+hand (``hand_link``), hips (``Waist``), thigh (``Hip_Yaw``), shin (``Shank``).
 """

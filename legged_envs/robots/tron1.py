@@ -1,7 +1,8 @@
-"""LimX TRON1, a biped on points, soles or wheels.
+"""LimX TRON1, a biped in three versions, which differ in their feet.
 
-It has 6 joints and 18.6 kg on points, 8 joints and 20.8 kg on soles, 8 joints and 22.3 kg on
-wheels.
+* ``TRON1_PF``: point feet, 6 joints, 18.6 kg.
+* ``TRON1_SF``: flat soles, 8 joints, 20.8 kg.
+* ``TRON1_WF``: wheels, 8 joints, 22.3 kg.
 """
 
 from dataclasses import replace
@@ -9,7 +10,8 @@ from dataclasses import replace
 from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
 _SIDES = ("L", "R")
-# The joints of a leg on points. Each of them turns the other way in the mirror.
+# The joints of a leg with a point foot. The position of each changes its sign when left and right
+# are swapped.
 _LEG = ("abad", "hip", "knee")
 _SOLE_LEG = (*_LEG, "ankle")
 _WHEEL_LEG = (*_LEG, "wheel")
@@ -26,10 +28,11 @@ TRON1_PF = RobotCfg(
     # Order and pose of LeggedGym-Ex `TRON1PFCfg` and `TRON1SFCfg`.
     joint_names=_joint_names(_LEG),
     default_joint_pos=(0.0,) * 6,
-    # LimX's tron1-rl-isaacgym has 42 / 2.5 on points and wheels and 45 / 1.5 on soles; so has
-    # LeggedGym-Ex, without wheels. Open loop at this pose, its base kept upright, the robot then
-    # sinks in 1 s by 5 cm on points, 11 on wheels and 4 on soles; 150 / 5 holds it within 2 cm.
-    # Its base free, it tips over; on soles 300 at all joints hold it.
+    # Gains kp / kd of LimX's tron1-rl-isaacgym: 42 / 2.5 on points and wheels, 45 / 1.5 on soles.
+    # Those of LeggedGym-Ex, which has no wheels, are the same. Held open loop at this pose, with
+    # its base kept upright, the robot then sinks within 1 s by 5 cm on points, 11 cm on wheels and
+    # 4 cm on soles. With 150 / 5 it sinks by at most 2 cm. With a free base it tips over; on soles
+    # a kp of 300 at all joints prevents this.
     kp=(150.0,) * 6,
     kd=(5.0,) * 6,
     # Torques and speeds: LimX's URDFs.
@@ -43,10 +46,11 @@ TRON1_PF = RobotCfg(
     mirror=mirror_left_and_right(_joint_names(_LEG), _LEG),
     foot_mirror=(1, 0),
 )
-"""TRON1 on two points. It cannot stand still without stepping.
+"""Configuration of the LimX TRON1 with point feet, a biped with 6 joints.
 
-The bodies that are penalised, thigh (``hip``) and shank (``knee``), and those that end an episode
-are those of LeggedGym-Ex `TRON1PFCfg`. ``tron1_pf.xml`` lists the sources.
+It cannot stand still without stepping. As in LeggedGym-Ex `TRON1PFCfg`, ground contacts of thighs
+(``hip``) and shanks (``knee``) are penalised, and one of the base or of a hip link (``abad``) ends
+an episode. ``tron1_pf.xml`` lists the sources of the model.
 """
 
 TRON1_SF = replace(
@@ -65,10 +69,12 @@ TRON1_SF = replace(
     foot_radius=0.01,
     mirror=mirror_left_and_right(_joint_names(_SOLE_LEG), _LEG),
 )
-"""TRON1 on soles. A foot is the middle of four balls under the sole.
+"""Configuration of the LimX TRON1 with flat soles, a biped with 8 joints.
 
-LeggedGym-Ex `TRON1SFCfg` ends no episode for contacts: it penalises base and abduction too.
-``tron1_sf.xml`` lists the sources.
+It is ``TRON1_PF`` with an ankle joint in each leg. Each sole touches the ground with four balls;
+the origin of the foot body is in their middle. Contacts are treated as in ``TRON1_PF``: one of the
+base or of a hip link (``abad``) ends an episode. (LeggedGym-Ex `TRON1SFCfg` penalises contacts of
+these bodies, and no contact ends an episode.) ``tron1_sf.xml`` lists the sources of the model.
 """
 
 TRON1_WF = replace(
@@ -87,7 +93,8 @@ TRON1_WF = replace(
     wheels=True,
     mirror=mirror_left_and_right(_joint_names(_WHEEL_LEG), _LEG),
 )
-"""TRON1 on wheels, on which it balances. The wheels are its feet, and their joints have no limits.
+"""Configuration of the LimX TRON1 with wheels, a biped with 8 joints that balances on two wheels.
 
-``tron1_wf.xml`` lists the sources.
+It is ``TRON1_PF`` with a wheel at the end of each leg. The wheels are its feet. Their joints have
+velocity actuators and no position limits. ``tron1_wf.xml`` lists the sources of the model.
 """

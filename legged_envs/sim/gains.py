@@ -1,4 +1,4 @@
-"""The stance of a robot on its own gains, and the check that they hold its default pose."""
+"""Simulates a robot that stands on its own gains, and checks that they hold its default pose."""
 
 import pickle
 from functools import cache
@@ -13,48 +13,58 @@ from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.scene import spec_on_ground
 
 REPORT_DURATION = 2.0
-"""Time that a robot stands in a report, s."""
+"""Simulated time that a robot stands for the report of ``legged-envs check``, s."""
 CHECK_DURATION = 0.8
-"""Time that a robot stands when an environment is made, s."""
+"""Simulated time that a robot stands for the check when an environment is made, s."""
 FULL_LOAD = 0.9
-"""Torque of a joint from which its limit is to blame, as a fraction of the limit."""
+"""Torque of a joint, as a fraction of its limit, above which the limit is too low.
+
+Below it, a joint that gives way has too small a gain.
+"""
 # The robots of the package sink by at most 0.06 of their height and sag by at most 0.1 rad. With
 # half of their gains these are 0.12 and 0.3. Legs that give way sink by more than 0.3.
 MAX_SINKING = 0.2
-"""Largest sinking within `CHECK_DURATION` of a robot that its gains hold, as a fraction of its
-height."""
+"""Largest height that the base may lose within `CHECK_DURATION`, as a fraction of
+``RobotCfg.base_height``. Beyond it the robot falls."""
 MAX_SAG = 0.6
-"""Largest sag of a joint within `CHECK_DURATION` of a robot that its gains hold, rad."""
+"""Largest deviation of a joint from the default pose within `CHECK_DURATION`, rad. Beyond it the
+joint gives way."""
 SAG_OF_GOOD_GAIN = 0.1
-"""Sag of a joint with the gain that an error suggests, rad."""
+"""Deviation of a joint from the default pose that the gain suggested in an error leaves, rad."""
 
 
 class Stance(NamedTuple):
-    """Result of `settle`: how a robot stands after a while."""
+    """Result of `settle`: how far a robot has sunk after it has stood for some time."""
 
     sinking: float
-    """Height that the base has lost, m."""
+    """Height that the base has lost since the default pose, m."""
     sag: np.ndarray
-    """Joint positions minus the default pose, rad; 0 without a position actuator. (num_joints,)."""
+    """Deviation of each joint from the default pose, under the robot's weight, rad.
+
+    It is the joint position minus the default position, and 0 for a joint without a position
+    actuator. Shape: (num_joints,).
+    """
     load: np.ndarray
-    """Absolute torques as fractions of their limits. Shape: (num_joints,)."""
+    """Absolute torque of each joint, as a fraction of its limit. Shape: (num_joints,)."""
 
 
 def check_gains(robot: RobotCfg) -> None:
     """Raise an error unless the gains of a robot hold its default pose.
 
-    Robots with a leg that a learned torque or velocity drives are not checked. The check takes
-    15 ms and is done once for a robot.
+    The robot stands for 0.8 s of simulated time, with its base held upright. Robots with torque
+    actuators, and robots without wheels that have velocity actuators, are not checked: their policy
+    has to hold them. The check takes 15 ms and is done once per robot and process.
 
     Raises:
-        ValueError: The robot falls or a joint gives way within 0.8 s.
+        ValueError: The base sinks too far, or a joint gives way. The message names the joint and
+            the advice what to write.
     """
     # A policy that sets torques, or velocities of legs, learns to hold the robot by itself.
     held_by_gains = {"position"}
     if robot.wheels:
         held_by_gains.add("velocity")
     if held_by_gains.issuperset(robot.actuators):
-        # A RobotCfg may hold lists, which cannot be hashed; its bytes are the key of the cache.
+        # A RobotCfg can have lists in its fields, which cannot be hashed. Its bytes can.
         _check_gains(pickle.dumps(robot))
 
 
@@ -91,16 +101,23 @@ def _check_gains(pickled_robot: bytes) -> None:
 
 
 def gain_of_upright_legs(robot: RobotCfg) -> float:
-    """Return twice the kp that keeps upright legs from falling over together, N·m/rad."""
+    """Return a kp for the leg joints of a robot, N m/rad: 2 m g base_height / (number of feet).
+
+    It is twice the kp with which legs under an upright base would begin to fall over together.
+    """
     weight = GRAVITY * stand(robot).model.body_subtreemass[1]
     return float(2 * weight * robot.base_height / len(robot.foot_names))
 
 
 def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
-    """Let a robot stand on its own gains, its base held upright on a vertical slide.
+    """Simulate a robot that stands on its own gains, and return how far it has sunk.
+
+    The robot starts in its default pose with its lowest shape on the ground. Its base can only move
+    up and down, so balance does not matter. The targets of position actuators are the default pose;
+    those of the other actuators are 0.
 
     Args:
-        robot: Robot that starts in its default pose, its lowest foot on the ground.
+        robot: Configuration of the robot.
         duration: Simulated time, s.
     """
     model, data = stand(robot)
@@ -116,21 +133,24 @@ def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
 
 
 class StandingRobot(NamedTuple):
-    """Result of `stand`: a compiled model and its data."""
+    """Result of `stand`: a robot in its default pose on the ground, as MuJoCo's model and data."""
 
     model: mujoco.MjModel
-    """Model of the robot on a plane; its base moves on a vertical slide."""
+    """Model of the robot on a plane. Its base can only move up and down."""
     data: mujoco.MjData
-    """Data with the default pose, after ``mj_forward``."""
+    """Data of the default pose, after ``mj_forward``."""
 
 
 def stand(robot: RobotCfg) -> StandingRobot:
-    """Put a robot in its default pose on a plane, its base on a vertical slide."""
+    """Return a robot in its default pose on a plane, at its ``base_height``.
+
+    A vertical slide joint replaces the free joint of the base.
+    """
     spec = spec_on_ground(robot, SimCfg())
     base = spec.body(robot.base_body)
     base.pos = [0.0, 0.0, robot.base_height]
     base.quat = [1.0, 0.0, 0.0, 0.0]
-    # The free joint becomes a slide: without balance only the gains decide.
+    # With a slide the base cannot tilt: only the gains decide whether the robot stands.
     slide = base.joints[0]
     slide.type = mujoco.mjtJoint.mjJNT_SLIDE
     slide.axis = [0.0, 0.0, 1.0]

@@ -1,1 +1,1 @@
-"""Readers of robot files that other people wrote: a first description of any URDF or MJCF file."""
+"""Readers of other people's robots: they make a first RobotCfg from any URDF or MJCF file."""

@@ -1,4 +1,4 @@
-"""Fields of a first :class:`RobotCfg`, from a model and its default pose."""
+"""Derives the fields of a first :class:`RobotCfg` from a model in its default pose."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,16 +18,22 @@ from legged_envs.robots.reading.pose import (
 from legged_envs.robots.robot import RobotCfg, counterpart
 
 COMMON_VELOCITY_LIMIT = 20.0
-"""Velocity limit of a joint without one in its file, rad/s: that of a common motor."""
+"""Velocity limit of a joint for which the robot's file has none, rad/s. Common motors have it."""
 
 GAIN_RATIO = 40.0
 """Stiffness kp divided by damping kd, 1/s."""
 
 LEAST_FOOT_RADIUS = 1e-3
-"""Smallest height of a foot's origin above its sole, m. A RobotCfg needs a positive one."""
+"""Smallest ``foot_radius``, the height of a foot's origin above its sole, m.
+
+A :class:`RobotCfg` requires a positive value.
+"""
 
 LEAST_SIDE_OFFSET = 0.02
-"""Distance of a joint from the middle, m, from which it must have a partner on the other side."""
+"""Distance of a joint from the sagittal plane above which it must have a partner, m.
+
+The partner is the joint at the same place on the other side.
+"""
 
 
 def describe_robot(
@@ -40,17 +46,18 @@ def describe_robot(
     source_name: str,
     gaps: dict[str, str],
 ) -> RobotCfg:
-    """Make the configuration of a robot.
+    """Return a first configuration of a robot, and note the fields that are guesses.
 
     Args:
-        pose: Robot in its default pose above a plane, its feet separate bodies.
-        joints: Joints of its file.
+        pose: Robot in its default pose above a plane. Its feet are separate bodies.
+        joints: Joints of the robot's file.
         velocity_limits: Velocity limits of the joints that have one, rad/s.
-        foot_names: Bodies that are feet.
+        foot_names: Names of the bodies that are feet.
         height: Height of the base above the robot's lowest point, m.
-        model_path: File that the model is written to. Its stem is the robot's name.
-        source_name: Name of the file that the robot is from, for ``gaps``.
-        gaps: Gets an entry for each field that is a guess: the reason, and what to write.
+        model_path: File of the model, for ``RobotCfg.xml``. Its stem is the robot's name.
+        source_name: Name of the file from which the robot was read, for the texts in ``gaps``.
+        gaps: Notes. An entry is added for each field that is a guess: the name of the field, and a
+            text with the reason and the advice what to write.
     """
     model, data = pose
     base_name = model.body(1).name
@@ -181,11 +188,12 @@ def _mirror(
 
 
 def format_module(robot: RobotCfg, gaps: Mapping[str, str]) -> str:
-    """Return the source of a Python module with a robot.
+    """Return the source code of a Python module that defines a robot's configuration.
 
     Args:
-        robot: Configuration. Its model is a file ``<name>.xml`` next to the module.
-        gaps: Fields that are guesses, from ``draft_robot``. They are marked with ``TODO``.
+        robot: Configuration. The module expects its model in the file ``<name>.xml`` next to it.
+        gaps: Fields that are guesses, each with a text (``draft_robot``). The text is written above
+            the field as a comment with ``TODO``.
     """
     lines = []
     for field, value in vars(robot).items():

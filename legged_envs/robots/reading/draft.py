@@ -1,4 +1,4 @@
-"""A first :class:`RobotCfg` of anyone's URDF or MJCF file, and the model that the package needs."""
+"""Makes a first :class:`RobotCfg` and its model file from another project's URDF or MJCF file."""
 
 import os
 from collections.abc import Sequence
@@ -18,14 +18,17 @@ from legged_envs.robots.robot import RobotCfg
 from legged_envs.tables import shorten
 
 CLEARANCE = 100.0
-"""Height of the base while distances to the plane are measured, m. No robot reaches the plane."""
+"""Height of the base above the plane while the robot is measured, m.
+
+It is so large that no robot touches the plane.
+"""
 
 CAMERA_ORIENTATION = (0.76, 0.54, 0.21, 0.3)
-"""Orientation of the camera, (w, x, y, z): it looks from the front right."""
+"""Orientation of the camera in the base frame, (w, x, y, z). It looks from the front right."""
 
 
 class _Source(NamedTuple):
-    """What is read from a file."""
+    """Robot of a file: its model, its limits and its feet."""
 
     spec: mujoco.MjSpec
     joints: Joints
@@ -36,19 +39,24 @@ class _Source(NamedTuple):
 
 
 def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]]:
-    """Describe the robot of a URDF or MJCF file, and write its model as the package needs it.
+    """Make a first configuration of the robot in a URDF or MJCF file, and write its model.
 
-    * Joints are in the order of the file. Their default positions are those of its keyframe
-      ``home`` or ``stand``, else 0. A joint that cannot be at 0, a knee, is bent by a twentieth of
-      its range, and the joint before it half as much back.
-    * Feet are the bodies near the ground that are named after foot, toe, sole or ankle roll, else
-      the ends of the limbs near the ground. Their lowest shapes become separate bodies.
-    * Gains of legs: kp = 2 m g h / feet, with the robot's mass m and height h. This is twice what
-      keeps upright legs from falling over together. Elsewhere kp = 10 m g r, with the mass m of the
-      limb beyond a joint and its distance r: the limb then hangs down by at most 0.1 rad.
-      kd = kp / 40 s⁻¹.
-    * Partners in the mirror are found by names, left and right or L and R. Their signs follow from
-      the joint axes, and diagonals from the places of four feet.
+    The model is an MJCF file as :class:`RobotCfg` requires it. Fields that the file does not give
+    are guessed:
+
+    * Joints are in the order of the file. The default pose is the keyframe ``home`` or ``stand`` of
+      the file. Without one, joints are at 0. A joint with a range that excludes 0, such as a knee,
+      is bent by a twentieth of its range beyond the end. The joint before it, the hip, is bent back
+      by half of this angle, so that the foot stays below the hip.
+    * Feet are the bodies near the ground with foot, toe, sole or ankle roll in their names. If
+      fewer than two have such a name, feet are the ends of the limbs near the ground. The lowest
+      shapes of each foot are moved to a separate body.
+    * Legs have kp = 2 m g h / (number of feet), with the mass m of the robot and the height h of
+      its base. This is twice the kp that keeps upright legs from falling over together. Other
+      joints have kp = 10 m g r, with the mass m of the limb beyond the joint and the distance r of
+      its centre of mass. The limb then hangs down by at most 0.1 rad. kd = kp / 40 s⁻¹.
+    * Partners for mirroring are found by names, left and right or L and R. Their signs follow from
+      the joint axes. The diagonals of a quadruped follow from the positions of its feet.
 
     Args:
         path: URDF or MJCF file.
@@ -56,12 +64,13 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
         folder: Folder of the new model.
 
     Returns:
-        The configuration, and those of its fields that are guesses, each with the reason and what
-        to write.
+        The configuration, and the fields of it that are guesses. Each of these fields has a text
+        with the reason and the advice what to write.
 
     Raises:
-        ValueError: If the file cannot be read, or if it has what the package does not: closed
-            loops, mimic, planar, ball or further free joints. The error names the part.
+        ValueError: The file cannot be read, or has parts that the package does not support: closed
+            loops, mimic joints, planar joints, ball joints or a second free joint. The message
+            names the part.
     """
     gaps: dict[str, str] = {}
     source = _read_source(path, gaps)

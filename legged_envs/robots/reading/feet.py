@@ -1,4 +1,4 @@
-"""Finds the feet of a robot by their names or places, and makes them bodies."""
+"""Finds the feet of a robot by their names or positions, and makes them separate bodies."""
 
 import re
 from typing import NamedTuple
@@ -9,13 +9,16 @@ import numpy as np
 from legged_envs.robots.reading.pose import Pose, body_path, ground_distances
 
 FOOT_NAME = re.compile(r"foot|feet|toe|sole|ankle_?roll", re.IGNORECASE)
-"""Names of feet."""
+"""Pattern in the names of bodies that are feet."""
 
 FOOT_ZONE = 0.1
-"""Height below which the feet are in the default pose, as a fraction of the robot's height."""
+"""Height of the zone above the robot's lowest point in which bodies can be feet.
+
+It is a fraction of the height of the base, in the default pose.
+"""
 
 SOLE_THICKNESS = 0.01
-"""Height above its lowest point up to which the shapes of a leg are its sole, m."""
+"""Height range in which the shapes of a leg are its sole, m, from the lowest shape upwards."""
 
 COPIED_ATTRIBUTES = (
     "type",
@@ -28,23 +31,23 @@ COPIED_ATTRIBUTES = (
     "rgba",
     "material",
 )
-"""Attributes of a shape that stay when it is moved to another body."""
+"""Attributes of a shape (MuJoCo: geom) that are copied when it is moved to another body."""
 
 
 class Foot(NamedTuple):
-    """End of a leg."""
+    """The last body of a leg, with the shapes that touch the ground."""
 
     body: str
     """Name of the last body of the leg."""
     shapes: list[int]
-    """Lowest shapes of this body, by their numbers."""
+    """Indices of the body's lowest collision shapes (MuJoCo: geoms), which are its sole."""
 
 
 def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     """Find the last body of each leg, with its lowest shapes.
 
-    Bodies near the ground are feet if two or more of them have the name of one. Else all of them
-    are feet, if no other one is further down the same limb.
+    If two or more bodies near the ground have names of feet (``FOOT_NAME``), these are the feet.
+    Else all bodies near the ground are. Of several on one limb only the outermost is a foot.
 
     Args:
         pose: Robot in its default pose.
@@ -85,14 +88,15 @@ def _lowest(distances: dict[int, float]) -> list[int]:
 
 
 def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str:
-    """Move the lowest shapes of a leg to a body of their own.
+    """Move the lowest shapes of a leg to a new body, which is the foot.
 
-    Nothing changes if the last body of the leg has no joint and no other collision shapes.
+    If the last body of the leg has no joint and no other collision shapes, it is the foot, and
+    nothing changes.
 
     Args:
         spec: Model, changed in place.
         pose: The same model, compiled, in its default pose.
-        foot: End of the leg.
+        foot: Last body of the leg, with its lowest shapes.
         height: Height of the base above the robot's lowest point, m.
 
     Returns:
@@ -109,7 +113,7 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
     place = body.xmat.reshape(3, 3).T @ offset
     new_body = link.add_body(name=_foot_name(foot.body), pos=place)
     if not link.explicitinertial:
-        # Its mass would be that of the shapes that are left, so it is written out before.
+        # Without this, MuJoCo would compute the mass from the shapes that remain in the body.
         compiled = model.body(foot.body)
         link.explicitinertial = True
         link.mass = float(compiled.mass[0])
@@ -118,7 +122,7 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
         link.inertia = compiled.inertia
     first_geom = int(model.body(foot.body).geomadr[0])
     moved = [link.geoms[shape - first_geom] for shape in foot.shapes]
-    # The list is made before, as the deletion of a shape renumbers the others.
+    # The list is complete before the loop, because deleting a shape renumbers the others.
     for old in moved:
         attributes = {name: getattr(old, name) for name in COPIED_ATTRIBUTES}
         new = new_body.add_geom(**attributes, contype=0, conaffinity=1, mass=0.0)

@@ -1,4 +1,4 @@
-"""Leaves one robot of a model, its joints named and driven by nothing, and reads its limits."""
+"""Reduces a model to the robot in it, without motors and surroundings, and reads joint limits."""
 
 import re
 from math import inf
@@ -8,38 +8,52 @@ import mujoco
 import numpy as np
 
 KNEE_BEND = 0.05
-"""Distance of a joint that cannot be at 0 from the end of its range, as a fraction of the range."""
+"""Distance of the default position from the end of the range, as a fraction of the range.
+
+It is used for joints with a range that excludes 0, such as knees.
+"""
 
 PARALLEL_AXES = 0.9
-"""Cosine of the angle between the axes of two joints from which they bend in one plane."""
+"""Cosine of the angle between two joint axes above which the joints bend in one plane."""
 
 COLLISION_GROUP = 3
-"""Group of the collision shapes in a model that has visual shapes too."""
+"""Number of the group of collision shapes if the model also has visual shapes.
+
+MuJoCo's viewer hides this group.
+"""
 
 VISIBLE_GROUP = 2
-"""Group of the visual shapes, and of all shapes in a model without visual ones."""
+"""Number of the group of visual shapes, which are drawn.
+
+Without visual shapes, collision shapes are in this group.
+"""
 
 
 class Joints(NamedTuple):
-    """Joints of a robot without the free one, as far as its file describes them."""
+    """Joints of a robot as its file describes them, without the free joint of the base."""
 
     torque_limits: dict[str, float]
-    """Torque limits, N m, of the joints that have one."""
+    """Torque limit of each joint that has one in the file, N m, by the joint's name."""
     positions: dict[str, float]
-    """Positions of all joints in the default pose, rad, in the order of the file."""
+    """Position of each joint in the default pose, rad, by its name. The order is the file's."""
 
 
 def isolate_robot(spec: mujoco.MjSpec) -> Joints:
-    """Leave the bodies, joints and shapes of one robot with a free joint ``root``.
+    """Reduce a model to the bodies, joints and shapes of its robot.
 
-    Bodies and joints without a name get one. Shapes that collide do so with the ground only.
+    Motors, sensors, keyframes, lights and the ground are deleted. The base has a free joint
+    ``root``. Bodies and joints without a name are given one. Collision shapes collide with the
+    ground only.
 
     Args:
         spec: Model, changed in place.
 
+    Returns:
+        Torque limits and default positions of the joints, which the model then no longer has.
+
     Raises:
-        ValueError: If the model has what the package does not: several outermost bodies, coupled
-            joints, ball joints or further free joints.
+        ValueError: The model has parts that the package does not support: several outermost bodies,
+            coupled joints, ball joints or a second free joint.
     """
     _check_supported(spec)
     # Names come first: motors and positions are looked up by them.

@@ -1,4 +1,4 @@
-"""Joint angles that lift the feet of a robot, from its model."""
+"""Inverse kinematics of a robot's legs: joint angles that lift its feet."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,25 +10,31 @@ from legged_envs.robots import RobotCfg
 from legged_envs.robots.reading.pose import body_path
 
 NUM_ITERATIONS = 200
-"""Steps of the inverse kinematics."""
+"""Number of iterations of the inverse kinematics."""
 
 STEP_SIZE = 0.5
-"""Fraction of a least-squares step that is taken."""
+"""Fraction of the least-squares step that an iteration applies."""
 
 DAMPING = 1e-4
-"""Damping of the least squares, m²: keeps steps small near a stretched leg."""
+"""Damping of the least squares, m². It keeps steps small while a leg is almost stretched."""
 
 LEVEL_WEIGHTS = (0.3, 0.0)
-"""Weights of the orientation, m/rad: an error of 1 rad counts as this length. The second value is
-for legs that cannot keep the foot level."""
+"""Weights of the foot's orientation relative to its position, m/rad.
+
+An error of 1 rad counts as much as this length. The second weight is tried if a leg cannot lift its
+foot with the first, because it has too few joints to keep the foot level.
+"""
 
 TOLERANCE = 0.1
-"""Largest error of the position of a lifted foot, as a fraction of the height."""
+"""Largest position error of a lifted foot, as a fraction of the height by which it is lifted."""
 
 
 @lru_cache
 def is_leg_joint(robot: RobotCfg) -> tuple[bool, ...]:
-    """Return for each joint whether it is between the base and a foot, unlike in arms and heads."""
+    """Return True for each joint between the base and a foot, False for joints of arms and heads.
+
+    Length: num_joints.
+    """
     model = mujoco.MjModel.from_xml_path(str(robot.path))
     leg_bodies: set[int] = set()
     for foot in robot.foot_names:
@@ -51,21 +57,21 @@ class _Leg(NamedTuple):
 
 @lru_cache
 def leg_lift_angles(robot: RobotCfg, height: float) -> np.ndarray:
-    """Return how far the joints of each leg turn to lift its foot straight up.
+    """Return the changes of the joint angles that lift each foot straight up.
 
-    The feet stay level where the legs can keep them so. The change of the joints is the smallest
-    one, by damped least squares (Buss 2004, "Introduction to inverse kinematics"). Joints that move
-    several feet, and those that are not driven to positions, stay.
+    A foot stays level if its leg has enough joints for this. The changes are computed by damped
+    least squares (Buss 2004, "Introduction to inverse kinematics"), which finds small ones. Joints
+    that move several feet, and joints without a position actuator, do not change.
 
     Args:
         robot: Robot in its default pose.
         height: Height by which each foot is lifted, m.
 
     Returns:
-        Changes from the default pose, rad. Shape: (num_feet, num_joints).
+        Changes from the default pose, rad. Row i lifts foot i. Shape: (num_feet, num_joints).
 
     Raises:
-        ValueError: If a leg is too short for this height.
+        ValueError: A leg cannot lift its foot by this height.
     """
     model = mujoco.MjModel.from_xml_path(str(robot.path))
     data = mujoco.MjData(model)

@@ -8,13 +8,13 @@ from typing import Any
 import mujoco
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
-"""Suffixes of the meshes that MuJoCo reads."""
+"""Suffixes of the mesh files that MuJoCo reads."""
 
 
 def find_mesh(
     filename: str, folder: Path, mesh_folder: str, suffixes: Sequence[str]
 ) -> Path | None:
-    """Find the file of a mesh of a URDF.
+    """Find the file of a mesh that a URDF names.
 
     Args:
         filename: Path relative to the mesh folder, or a URL such as ``package://robot/a.stl``.
@@ -23,14 +23,14 @@ def find_mesh(
         suffixes: Suffixes of the files that can be read.
 
     Returns:
-        The first existing file, or None.
+        Path of the first candidate that exists, or None.
     """
     scheme, _, path = filename.rpartition("://")
     if not scheme:
         candidates = [folder / mesh_folder / path]
     else:
-        # The folder of the package is not known. It is mostly above the URDF, and its name may be
-        # that of the package or not.
+        # The folder of the ROS package is not known. It is usually above the URDF, and its name can
+        # differ from that of the package.
         path_in_package = path.partition("/")[2]
         candidates = []
         for parent in (folder, *folder.parents):
@@ -43,12 +43,16 @@ def find_mesh(
 
 
 def load_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh) -> None:
-    """Load a mesh that MuJoCo does not read, COLLADA or STL as text, with trimesh.
+    """Load a mesh with trimesh if MuJoCo cannot read its file: COLLADA, or STL as text.
 
-    A mesh that trimesh cannot read either is deleted, with a warning.
+    A visual mesh that trimesh cannot read is deleted, with a warning.
+
+    Args:
+        spec: Model, changed in place.
+        mesh: Mesh of the model.
 
     Raises:
-        ValueError: If the robot collides with such a mesh.
+        ValueError: trimesh cannot read a mesh with which the robot collides.
     """
     path = Path(mesh.file)
     if not _needs_trimesh(path):

@@ -1,4 +1,4 @@
-"""Robots of MJCF files."""
+"""Reader of robots in MJCF files, for Isaac Gym's ``load_asset``."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
     """Read the robot of an MJCF file, without the scene around it.
 
     Motors, sensors, keyframes, lights, cameras, the ground and the free joint are left out. The
-    base is moved to the origin. Bodies and joints without a name get one.
+    base is moved to the origin. Bodies and joints without a name are given one.
 
     Args:
         path: MJCF file.
-        visuals: True to keep the shapes that collide with nothing.
+        visuals: True to keep the visual shapes, which do not collide.
 
     Raises:
-        ValueError: If there is not exactly one outermost body, if joints are coupled, if pairs of
-            shapes have their own contact rules, or if there is a ball joint.
+        ValueError: There is not exactly one outermost body, joints are coupled, pairs of shapes
+            have separate contact rules, or there is a ball joint. The message names the part.
     """
     spec = mujoco.MjSpec.from_file(str(path))
     _check_supported(spec)

@@ -1,4 +1,4 @@
-"""A robot in one pose: heights of its shapes, mirrored joint axes and the bodies of its limbs."""
+"""Measures of a robot in one pose: heights of its shapes, mirrored joint axes, bodies of a limb."""
 
 from typing import NamedTuple
 
@@ -9,28 +9,38 @@ GRAVITY = 9.81
 """Acceleration of gravity, m/s²."""
 
 MIRROR_OF_HINGE_AXIS = (-1.0, 1.0, -1.0)
-"""Factors that mirror a rotation left and right: those about x and z change their signs."""
+"""Factors (x, y, z) of a hinge axis when left and right are swapped.
+
+Rotations about x and z change their signs.
+"""
 
 MIRROR_OF_SLIDE_AXIS = (1.0, -1.0, 1.0)
-"""Factors that mirror a translation left and right."""
+"""Factors (x, y, z) of a slide axis when left and right are swapped.
+
+Translations along y change their signs.
+"""
 
 LEAST_ALIGNMENT = 0.95
-"""Cosine of the angle between two joint axes from which they count as mirror images."""
+"""Cosine of the angle above which a mirrored joint axis is parallel to the axis of its partner."""
 
 
 class Pose(NamedTuple):
-    """A compiled model of one robot above a plane, with its data after ``mj_forward``."""
+    """A robot in one pose above a plane: MuJoCo's model and its data."""
 
     model: mujoco.MjModel
-    """Model whose geom 0 is the plane."""
+    """Model of the robot and the plane. The plane is geom 0."""
     data: mujoco.MjData
-    """Data with the pose."""
+    """Data of the pose, after ``mj_forward``."""
 
 
 def ground_distances(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, float]:
-    """Return the distance of each collision shape to the plane, m, by its number.
+    """Return the distance of each collision shape of a robot to the plane, m.
 
-    The plane must be geom 0.
+    The keys are the indices of the shapes (MuJoCo: geoms). Negative distances are below the plane.
+
+    Args:
+        model: Model of a robot and a plane, which is geom 0.
+        data: Pose of the robot, after ``mj_forward``.
     """
     distances = {}
     for geom in range(model.ngeom):
@@ -41,16 +51,19 @@ def ground_distances(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, fl
 
 
 def mirror_sign(model: mujoco.MjModel, data: mujoco.MjData, joint: str, partner: str) -> float:
-    """Return the sign with which a joint takes the place of its partner in the mirror.
+    """Return the sign of ``RobotCfg.mirror`` that follows from the axes of two joints.
+
+    When left and right are swapped, a joint has the position of its partner multiplied by this
+    sign.
 
     Args:
         model: Model of the robot.
-        data: Pose in which the axes are compared.
+        data: Pose in which the axes are compared, after ``mj_forward``.
         joint: Name of the joint.
-        partner: Name of the joint on the other side, or ``joint`` itself in the middle.
+        partner: Name of the joint on the other side. For a joint in the middle: ``joint`` itself.
 
     Returns:
-        1 or -1; 0 if the axes are not mirror images.
+        1 or -1. 0 if the axes are not mirror images of each other.
     """
     is_hinge = model.joint(joint).type[0] == mujoco.mjtJoint.mjJNT_HINGE
     factors = MIRROR_OF_HINGE_AXIS if is_hinge else MIRROR_OF_SLIDE_AXIS
@@ -60,7 +73,7 @@ def mirror_sign(model: mujoco.MjModel, data: mujoco.MjData, joint: str, partner:
 
 
 def body_path(model: mujoco.MjModel, body: int) -> list[int]:
-    """Return the bodies from the base to ``body``, including both."""
+    """Return the indices of the bodies from the base to ``body``, including both."""
     path: list[int] = []
     while body != 0:
         path.insert(0, body)

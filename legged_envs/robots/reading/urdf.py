@@ -1,4 +1,4 @@
-"""URDF files as models of one robot each, and what of them cannot be kept."""
+"""Reader of URDF files. It makes them readable for MuJoCo and notes or refuses what gets lost."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,16 +12,16 @@ from legged_envs.robots.reading.meshes import MESH_SUFFIXES, find_mesh, load_mes
 
 # MuJoCo refuses bodies that move and weigh nothing.
 LEAST_MASS = 1e-6
-"""Mass of a link without one, kg."""
+"""Smallest mass of a link, kg. Links without mass in the file have it."""
 
 LEAST_INERTIA = 1e-9
-"""Principal moment of inertia of a link without one, kg m²."""
+"""Smallest principal moment of inertia of a link, kg m². Smaller ones in the file are raised."""
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed")
-"""Types of joints that a robot may have."""
+"""URDF types of joints that a robot of the package can have."""
 
 INERTIA_KEYS = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-"""Attributes of ``<inertia>`` in the order of the rows of the matrix."""
+"""Attributes of ``<inertia>`` as the entries of the 3 × 3 matrix, row by row."""
 
 
 def prepare_urdf(
@@ -32,19 +32,23 @@ def prepare_urdf(
 ) -> dict[str, float]:
     """Change a URDF so that MuJoCo reads all of it.
 
-    Meshes get absolute paths, and no links are fused. Visuals without a readable mesh are removed.
+    Paths of meshes become absolute, and MuJoCo is set to keep links of fixed joints. Visuals
+    without a readable mesh are removed.
 
     Args:
-        root: Root of the file, changed in place.
+        root: Root element of the file, changed in place.
         folder: Folder of the file.
-        gaps: Gets an entry ``"xml"`` that lists removed visuals and joints without a range.
-        mesh_suffixes: Suffixes of the meshes that can be read.
+        gaps: Notes. An entry ``"xml"`` is added if visuals are removed or joints have no range. It
+            lists them.
+        mesh_suffixes: Suffixes of the mesh files that can be read.
 
     Returns:
-        Velocity limits of the joints that have one, rad/s or m/s. MuJoCo does not read them.
+        Velocity limits of the joints that have one, rad/s or m/s, by name. MuJoCo does not read
+        them.
 
     Raises:
-        ValueError: If something cannot be kept. The error names it.
+        ValueError: The file has parts that cannot be kept, such as xacro elements or mimic joints.
+            The message names the part.
     """
     if any("xacro" in element.tag for element in root.iter()):
         raise ValueError(
@@ -173,22 +177,23 @@ def _locate_meshes(
 def read_urdf(
     path: Path, visuals: bool, density: float
 ) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
-    """Read a URDF and mend what can be mended, as Isaac Gym does.
+    """Read a URDF for Isaac Gym's ``load_asset``, and repair masses and inertias as Isaac Gym does.
 
-    The children of a link are sorted by the names of their joints. A link without mass gets that of
-    its shapes. An inertia that no body can have is replaced by the nearest possible one.
+    The children of a link are sorted by the names of their joints. The mass of a link without one
+    follows from its shapes. An inertia that is physically impossible is replaced by a possible one
+    close to it.
 
     Args:
         path: URDF file.
-        visuals: True to keep the visual shapes.
+        visuals: True to keep the visual shapes, which do not collide.
         density: Density of the shapes of links without mass, kg/m³.
 
     Returns:
-        The model, the velocity limits of its joints, and the links of fixed joints with
-        ``dont_collapse``.
+        The model, the velocity limits of the joints that have one, rad/s or m/s, and the names of
+        links that Isaac Gym keeps separate: those of fixed joints with ``dont_collapse``.
 
     Raises:
-        ValueError: If something cannot be kept. The error names it.
+        ValueError: The file has parts that cannot be kept. The message names the part.
     """
     root = ElementTree.parse(path).getroot()
     for link in root.findall("link"):
