@@ -51,12 +51,14 @@ class BaseTask(UserTask):
         headless: bool,
     ):
         check_fields(cfg)
+        # A copy, as sizes are written into it below.
         cfg = copy.deepcopy(cfg)
         for name, value in (sim_params or {}).items():
             setattr(cfg.sim, name, value)
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self.make_core(cfg, cfg.env.num_envs, device=device)
         core = self.core
+        # make_vec may have been called with other values than those of the configuration.
         cfg.env.num_envs = core.num_envs
         cfg.env.episode_length_s = core.max_episode_length_s
 
@@ -70,9 +72,10 @@ class BaseTask(UserTask):
         """Number of elements of the critic's observation; None without one."""
         self.num_actions = core.actions.size
         """Number of elements of an action."""
+        # LeggedGym-Ex's order: a subclass's _init_buffers may read the buffers and the parsed
+        # configuration.
         self._make_buffers()
-        # Whoever calls reset_idx asks for a reset, in which the adapter calls the method of the
-        # class.
+        # A call of reset_idx asks for a reset, in which the adapter calls the method of the class.
         self.reset_idx = self._reset_now
         self._parse_cfg(cfg)
         self._init_buffers()
@@ -146,9 +149,11 @@ class BaseTask(UserTask):
             core, statistics of the ended episodes under ``"episode"``, and time-outs under
             ``"time_outs"``.
         """
+        # A new dict: the caller may have kept the last one.
         self.extras = {}
         stack: Any = self.stack
         observation, reward, terminated, truncated, info = stack.step(actions)
+        # After the stack, which has reset the environments: these flags are of the ended episodes.
         self.reset_buf = terminated | truncated
         self.time_out_buf = truncated
         if "log" in info:

@@ -27,6 +27,7 @@ class BuiltinRewards:
     cfg: Any
 
     def _builtin_reward(self, name: str) -> Tensor:
+        # Read in every step, so that values may be changed while a task runs.
         cfg = self.cfg.rewards
         params = {}
         for parameter, field in CFG_FIELDS.get(name, {}).items():

@@ -28,6 +28,8 @@ class LeggedRobotCfg:
 
         num_envs: int = 4096
         """Number of environments, unless ``make_vec`` gives it."""
+
+        # Base velocities 3 + 3, gravity 3, commands 3, and three numbers for each of 12 joints.
         num_observations: int = 48
         """Number of elements of ``obs_buf``."""
         num_actions: int = 12
@@ -113,13 +115,13 @@ class LeggedRobotCfg:
         class ranges:
             """(low, high) of the commands when a training begins."""
 
-            lin_vel_x: Sequence[float] = (-1.0, 1.0)
+            lin_vel_x: tuple[float, float] = (-1.0, 1.0)
             """Range of vx, m/s."""
-            lin_vel_y: Sequence[float] = (-1.0, 1.0)
+            lin_vel_y: tuple[float, float] = (-1.0, 1.0)
             """Range of vy, m/s."""
-            ang_vel_yaw: Sequence[float] = (-1.0, 1.0)
+            ang_vel_yaw: tuple[float, float] = (-1.0, 1.0)
             """Range of ωz, rad/s."""
-            heading: Sequence[float] = (-3.14, 3.14)
+            heading: tuple[float, float] = (-3.14, 3.14)
             """Range of the heading, rad."""
 
     class init_state:
@@ -203,6 +205,7 @@ class LeggedRobotCfg:
     class costs:
         """Costs: terms of :mod:`legged_envs.mdp.costs`, and entries that ``_get_costs`` returns."""
 
+        # Empty, as every limit adds a cost to the task.
         class limits:
             """``name = limit``: largest allowed mean of a cost per step."""
 
@@ -296,9 +299,9 @@ class LeggedRobotCfg:
 
         ref_env: int = 0
         """Environment that is shown."""
-        pos: Sequence[float] | None = None
+        pos: tuple[float, float, float] | None = None
         """Position of the camera, m. None: the camera of the robot's model."""
-        lookat: Sequence[float] | None = None
+        lookat: tuple[float, float, float] | None = None
         """Point that the camera looks at, m. None: the origin."""
 
     class sim:
@@ -319,6 +322,8 @@ def _fill(section: Any, cls: type, base: type | None) -> Any:
     Returns:
         ``section``.
     """
+    # Python inherits within a user's classes only if each section is subclassed too. The defaults
+    # fill what a plain nested class leaves out.
     defaults = {} if base is None else _inherited_attributes(base)
     values = {**defaults, **_inherited_attributes(cls)}
     for name, value in values.items():

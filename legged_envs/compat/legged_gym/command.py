@@ -22,7 +22,8 @@ class Command(commands.VelocityCommand):
     """A velocity command that ``_resample_commands`` draws and that may be written to."""
 
     def reset(self, env_ids: Tensor) -> None:
-        self._steering[env_ids] = True  # a method may draw in its own way
+        # A method that draws in its own way does not set this; draw() does.
+        self._steering[env_ids] = True
         interval_s = self.cfg.resampling_time_s[1]
         self._resampling.start(
             env_ids, torch.full(env_ids.shape, interval_s, device=env_ids.device)

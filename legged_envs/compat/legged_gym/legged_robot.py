@@ -38,8 +38,11 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """True if ``_draw_debug_vis`` is called after each step."""
         self.obs_scales = cfg.normalization.obs_scales
         """Factors of the observed quantities."""
-        self.command_ranges = {name: list(span) for name, span in vars(cfg.commands.ranges).items()}
+        self.command_ranges: dict[str, list[float]] = {}
         """[low, high] of each command, which curricula change."""
+        for name, span in vars(cfg.commands.ranges).items():
+            # Lists, not the tuples of the configuration: LeggedGym-Ex's curricula write into them.
+            self.command_ranges[name] = list(span)
         self.friction_value_offset = sum(cfg.domain_rand.friction_range) / 2.0
         """Middle of the range of friction coefficients."""
         self.kp_scale_offset = sum(cfg.domain_rand.kp_range) / 2.0
@@ -61,6 +64,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """Factors of the observed commands. Shape: (3,)."""
         self.fail_buf = torch.zeros_like(self.episode_length_buf)
         """Consecutive steps in which an environment failed. Shape: (num_envs,), int64."""
+        # Counts before this step and before what a subclass adds: see check_termination.
         self._last_fail_buf = torch.zeros_like(self.episode_length_buf)
 
         self.feet_air_time = torch.zeros_like(core.robot.foot_air_time)
@@ -73,6 +77,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
         self.num_height_points = self.height_points.shape[1] if is_measured else 0
         """Number of observed heights."""
+        # Last: a subclass's method may read any of the buffers above.
         self.noise_scale_vec = self._get_noise_scale_vec()
         """Half-widths of the observation noise. Shape: (num_obs,)."""
 
@@ -84,6 +89,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         # Read-only: the reward manager has weights of its own, which a change would not reach.
         self.reward_scales = MappingProxyType(scales)
         """Name of each reward mapped to its scale per step."""
+        # LeggedGym-Ex adds `termination` apart from the others, after the floor.
         self.reward_names = [name for name in scales if name != "termination"]
         """Names of the rewards."""
 
@@ -148,7 +154,10 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         self.episode_length_buf += 1
         self.common_step_counter += 1
         self.simulator.post_physics_step()
+        # New commands come before the rewards, so that a step is rewarded for the command that its
+        # observation shows.
         self._post_physics_step_callback()
+        # Rewards may read which episodes end.
         self.check_termination()
         self.compute_reward()
         self.compute_observations()
@@ -167,14 +176,18 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """
         terminations = self.core.terminations
         terminations.compute()
+        # A count that did not rise in the last step starts again. The comparison is with the count
+        # before that step, so that also what a subclass added after this method is a rise.
         self._last_fail_buf = self.fail_buf * (self.fail_buf > self._last_fail_buf)
         self.fail_buf = self._last_fail_buf + (terminations.held_steps > 0).any(1)
+        # >= and not >, as in LeggedGym-Ex: an episode has T steps, as TimeLimit counts them.
         is_late = self.episode_length_buf >= self.core.max_episode_length
         self.time_out_buf = terminations.time_outs | is_late
         self.reset_buf = terminations.terminated | self.time_out_buf
 
     def compute_reward(self) -> None:
         """Set ``rew_buf`` to Σ scale · dt · ``_reward_<name>()``."""
+        # Methods may have written commands and flags; the terms read them from their managers.
         self.adapter.apply_written_command()
         self.adapter.apply_terminations()
         self.core.rewards.compute()
@@ -184,6 +197,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """Set ``obs_buf`` and, with ``num_privileged_obs``, ``privileged_obs_buf``."""
         sim = self.simulator
         scales = self.obs_scales
+        # The order of LeggedGym-Ex's document; heights are the last part.
         parts = [
             sim.base_lin_vel * scales.lin_vel,
             sim.projected_gravity,
@@ -194,6 +208,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
             self.actions,
         ]
         heights = sim.base_pos[:, 2:] - BASE_ABOVE_GROUND - self.measured_heights
+        # Without measure_heights there is one point, and none of it is observed.
         heights = heights[:, : self.num_height_points].clamp(-HEIGHT_CLIP, HEIGHT_CLIP)
         heights = heights * scales.height_measurements
         self.obs_buf = torch.cat((*parts, heights), dim=1)
@@ -206,6 +221,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
                 sim._rand_push_vels[:, :2],
             ]
             self.privileged_obs_buf = torch.cat((*parts, heights), dim=1)
+        # The critic's observation has no noise. A subclass may have cut obs_buf.
         if self.add_noise:
             size = self.obs_buf.shape[1]
             self.obs_buf += self._noise(size) * self.noise_scale_vec[:size]
@@ -215,6 +231,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
         When episodes begin, only their rows are drawn; the others are 0.
         """
+        # The name of the manager form's stream, so that both forms draw the same numbers.
         stream = self.core.random.stream("observation_noise/policy")
         drawn = stream.uniform(-1.0, 1.0, size, self._rows)
         if self._rows is None:
@@ -229,8 +246,12 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         logs into ``extras``.
         """
         cfg = self.cfg
+        # Curricula read what the ended episodes did, so they come before buffers are cleared; and
+        # before the poses, which depend on the levels, and the commands, which depend on the
+        # ranges.
         if cfg.terrain.curriculum:
             self._update_terrain_curriculum(env_ids)
+        # All robots share the ranges, so these change at most once in the time of an episode.
         if cfg.commands.curriculum and self.common_step_counter % self.core.max_episode_length == 0:
             self._update_command_curriculum(env_ids)
         self.core.commands.reset(env_ids)
@@ -253,6 +274,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     def _reset_dofs(self, env_ids: Tensor) -> None:
         """Place the joints of ``env_ids`` (n,) around the default pose."""
+        # Named as the event of the manager form, so that both draw the same numbers.
         stream = self.core.random.stream("event/joints")
         span = self.cfg.init_state.dof_pos_random_scale
         events.reset_joints(self.core, env_ids, stream, span)
@@ -263,6 +285,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         stream = self.core.random.stream("event/root")
         height = 0.0
         if cfg.pos:
+            # The event takes the height above the standing pose.
             height = cfg.pos[2] - self.core.cfg.robot.base_height
         events.reset_root(
             self.core,
@@ -292,6 +315,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         point below the base.
         """
         cfg = self.cfg.terrain
+        # There always is a point: rewards may read the height below the base.
         x = torch.zeros(1)
         y = torch.zeros(1)
         if cfg.measure_heights:
@@ -318,6 +342,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """Widen the range of forward commands if those of ``env_ids`` (n,) were tracked well."""
         name = "tracking_lin_vel"
         cfg = self.cfg.commands
+        # The sums hold scale · dt · reward, so the greatest mean per step is the scale itself.
         mean = self.episode_sums[name][env_ids].mean() / self.core.max_episode_length
         if mean > cfg.curriculum_threshold * self.reward_scales[name]:
             low, high = self.command_ranges["lin_vel_x"]
@@ -341,7 +366,10 @@ class LeggedRobot(BuiltinRewards, BaseTask):
             "actions": self.num_actions,
             "height_measurements": self.num_height_points,
         }
-        widths = [getattr(noise, name, 0.0) * getattr(scales, name, 1.0) for name in sizes]
+        widths = []
+        for name in sizes:
+            # Commands and actions have no noise; gravity has no scale.
+            widths.append(getattr(noise, name, 0.0) * getattr(scales, name, 1.0))
         row = torch.tensor(widths) * self.cfg.noise.noise_level
         repeats = torch.tensor(list(sizes.values()))
         return row.repeat_interleave(repeats).to(self.core.device)

@@ -22,7 +22,7 @@ class Simulator:
     def __init__(self, task: LeggedGymTask):
         self._task = task
 
-        self.core: Any = task.env
+        self.core = task.env
         """The vector environment."""
 
     @property
@@ -83,6 +83,7 @@ class Simulator:
     @property
     def base_euler(self) -> Tensor:
         """Roll, pitch and yaw of the bases, rad. Shape: (num_envs, 3)."""
+        # From the direction of gravity: shorter than from the quaternion, and without its sign.
         x, y, z = self.core.robot.projected_gravity.unbind(1)
         roll = rotation.atan2(-y, -z)
         pitch = torch.asin(x.clamp(-1.0, 1.0))
@@ -90,12 +91,12 @@ class Simulator:
 
     @property
     def base_lin_vel(self) -> Tensor:
-        """Linear velocities of the bases, m/s. Shape: (num_envs, 3)."""
+        """Linear velocities of the bases in the base frame, m/s. Shape: (num_envs, 3)."""
         return self.core.robot.lin_vel_b
 
     @property
     def base_ang_vel(self) -> Tensor:
-        """Angular velocities of the bases, rad/s. Shape: (num_envs, 3)."""
+        """Angular velocities of the bases in the base frame, rad/s. Shape: (num_envs, 3)."""
         return self.core.robot.root_ang_vel_b
 
     @property
@@ -110,12 +111,12 @@ class Simulator:
 
     @property
     def feet_pos(self) -> Tensor:
-        """Positions of the feet, m. Shape: (num_envs, feet, 3)."""
+        """Positions of the feet in the world, m. Shape: (num_envs, feet, 3)."""
         return self.core.robot.foot_pos_w
 
     @property
     def feet_vel(self) -> Tensor:
-        """Velocities of the feet, m/s. Shape: (num_envs, feet, 3)."""
+        """Velocities of the feet in the world frame, m/s. Shape: (num_envs, feet, 3)."""
         return self.core.robot.foot_lin_vel_w
 
     @property
@@ -136,7 +137,7 @@ class Simulator:
 
     @property
     def link_contact_forces(self) -> Tensor:
-        """Net contact force of each body, N. Shape: (num_envs, bodies, 3)."""
+        """Net contact force of each body in the world frame, N. Shape: (num_envs, bodies, 3)."""
         return self.core.robot.contact_force_w
 
     @property
@@ -174,6 +175,7 @@ class Simulator:
         """Heights of the ground around each robot, m. Shape: (num_envs, points)."""
         return self._task.measured_heights
 
+    # LeggedGym-Ex's underscored names; subclasses read them in privileged observations.
     @property
     def _terrain(self) -> Any:
         return self._task.terrain
@@ -232,6 +234,7 @@ class Simulator:
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Randomise the robots of ``env_ids`` (n,) again."""
+        # Events of mode "reset" only randomise here: methods of the task place the robots.
         self.core.events.reset(env_ids)
 
     def reset_dofs(self, env_ids: Tensor, dof_pos: Tensor, dof_vel: Tensor) -> None:
@@ -250,6 +253,7 @@ class Simulator:
             lin_vel: Linear velocities in the world frame, m/s, shape (n, 3).
             ang_vel: Angular velocities in the world frame, rad/s, shape (n, 3).
         """
+        # The engine takes (w, x, y, z), and the angular velocity in the base frame.
         quat = quat.roll(1, 1)
         ang_vel_b = rotation.rotate_inverse(quat, ang_vel[:, None])[:, 0]
         self.core.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel_b)

@@ -46,7 +46,7 @@ class LeggedGymTask(AdapterTask):
         own_cfg = user.cfg
         limit = own_cfg.normalization.clip_observations
         self.managers.observation_limit = limit
-
+        # A clone: the engine's arrays change in place.
         self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
         """Velocities of the feet before this step, m/s. Shape: (num_envs, feet, 3)."""
         self.own_costs = self._checked_costs()
@@ -60,6 +60,7 @@ class LeggedGymTask(AdapterTask):
             "built in",
         )
         spaces = super().build_evaluation()
+        # LeggedGym-Ex's names of the sums, in addition to the means that every task logs.
         rewards = self.managers.rewards.names
         self.log_names = (*self.log_names, *(f"rew_{name}" for name in rewards))
         groups: dict[str, gym.Space[Any]] = {}
@@ -77,9 +78,11 @@ class LeggedGymTask(AdapterTask):
 
     @property
     def actions_are_targets(self) -> bool:  # type: ignore[override]
+        # A subclass's _pre_sim_step may depend on anything.
         return type(self.user)._pre_sim_step.__module__.startswith("legged_envs.compat.")
 
     def act(self, action: Tensor) -> None:
+        # Before the physics, for rewards on the change of velocity.
         self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
         clipped = self.user._pre_sim_step(action)
         size = self.managers.actions.size
@@ -100,6 +103,7 @@ class LeggedGymTask(AdapterTask):
     def evaluate(self) -> Evaluation:
         user = self.user
         managers = self.managers
+        # Until observe() has returned, reset_idx() waits: the last observation comes first.
         self.is_evaluating = True
         user.post_physics_step()
         self.check_result("check_termination", "reset_buf", user.reset_buf, flags=True)
@@ -123,6 +127,7 @@ class LeggedGymTask(AdapterTask):
 
         ``check_termination`` has flagged them; the termination manager keeps the result.
         """
+        # reset_buf is what counts, as a subclass may change it; a time-out alone is a truncation.
         terminations = self.managers.terminations
         is_only_late = self.user.time_out_buf.bool() & ~terminations.terminated
         terminations.terminated = self.user.reset_buf.bool() & ~is_only_late
@@ -137,6 +142,7 @@ class LeggedGymTask(AdapterTask):
     def observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
         user = self.user
         rows = self.env.all_ids if env_ids is None else env_ids
+        # In a step, post_physics_step has observed already.
         if env_ids is not None or not self.is_evaluating:
             user._rows = rows
             self.observe_first(rows, user.compute_observations)
@@ -159,10 +165,12 @@ class LeggedGymTask(AdapterTask):
         return torch.cat((values, sums), dim=1)
 
     def place(self, env_ids: Tensor, seeded: bool) -> None:
-        self.user.init_done = not seeded  # seeding has just drawn tiles
+        # Seeding has just drawn tiles: a curriculum must not move robots away from them.
+        self.user.init_done = not seeded
         super().place(env_ids, seeded)
 
     def choose_start(self, env_ids: Tensor) -> None:
+        # The method of the class: the attribute of the object would ask for this reset again.
         type(self.user).reset_idx(self.user, env_ids)
 
     @property

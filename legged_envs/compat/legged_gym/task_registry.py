@@ -31,6 +31,7 @@ class TaskRegistry(dict[str, RegisteredTask]):
             train_cfg: Configuration of its training.
         """
         self[name] = RegisteredTask(task_class, env_cfg, train_cfg)
+        # Each environment gets a copy: its changes must not reach the registered configuration.
         make_cfg = partial(copy.deepcopy, env_cfg)
         legged_envs.register(f"LeggedGym/{name}-v0", task_class, make_cfg)
 

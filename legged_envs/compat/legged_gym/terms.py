@@ -13,8 +13,9 @@ from legged_envs.mdp import costs, rewards
 
 
 def _public_functions(module: ModuleType) -> dict[str, Callable[..., Tensor]]:
-    functions = {}
+    functions: dict[str, Callable[..., Tensor]] = {}
     for name, function in inspect.getmembers(module, inspect.isfunction):
+        # Modules also hold functions that they import.
         if function.__module__ == module.__name__ and not name.startswith("_"):
             functions[name] = function
     return functions
@@ -41,10 +42,12 @@ class RewardMethod:
     def __init__(self, cls: type, name: str):
         self.method = f"_reward_{name}"
         """Name of the method."""
+        # Errors of the reward manager name the function of a term.
         self.__name__ = f"{cls.__name__}.{self.method}"
 
     def __call__(self, env: Any) -> Any:
         value = getattr(env.task.user, self.method)()
+        # LeggedGym-Ex multiplies by a scale, so methods may return bools.
         if getattr(value, "dtype", None) == torch.bool:
             return value.float()
         return value

@@ -50,6 +50,7 @@ class RigidPrimView:
         Raises:
             ValueError: If no body matches.
         """
+        # Every robot is cloned from the first: the path above the body is the same for all.
         pattern = self.prim_paths_expr.rpartition("/")[2]
         self._body_ids, self.body_names = robot.find_bodies(pattern)
         self.robot = robot
@@ -81,6 +82,7 @@ class RigidPrimView:
 
     def _select_bodies(self, values: Tensor, indices: Indices) -> Tensor:
         """Return rows of values of all bodies, (num_envs, bodies, …)."""
+        # Isaac Sim counts bodies environment by environment.
         return _select_rows(values[:, self._body_ids].flatten(0, 1), indices)
 
 
@@ -206,6 +208,7 @@ class ArticulationView(RigidPrimView):
         Raises:
             ValueError: If no joint has such an actuator, or the shape is wrong.
         """
+        # A robot may have other joints too, such as wheels; their columns mean nothing.
         joints = self._joints_with("position")
         targets = self._new_values("joint_pos", positions, self.get_joint_positions(indices))
         self.robot.set_joint_position_target(targets[:, joints], joints, indices)
@@ -235,6 +238,7 @@ class ArticulationView(RigidPrimView):
 
     def _new_values(self, name: str, values: Values, present: Tensor) -> Tensor:
         """Return values as a tensor of the shape of the present ones; those if they are None."""
+        # Isaac Sim: None leaves what is there, such as set_world_poses(positions).
         if values is None:
             return present
         given = torch.as_tensor(values, dtype=torch.float32, device=present.device)

@@ -52,6 +52,8 @@ class RLTask(UserTask):
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         task = super().__new__(cls)
         task._sim_config = None
+        # A subclass may call RLTask.__init__(self, name, env) without the configuration that its
+        # constructor was given, as in OmniIsaacGymEnvs' examples.
         for given in (*arguments, *named.values()):
             if task._sim_config is None and isinstance(given, (SimConfig, dict)):
                 task._sim_config = given
@@ -90,6 +92,7 @@ class RLTask(UserTask):
         own = vars(self)
         num_envs = own.get("_num_envs", settings.get("numEnvs", 1))
         self.make_core(sim_config, num_envs, device=config["sim_device"])
+        # Before wrappers: they read the limit when they are made.
         self._set_time_limit()
         self._num_envs = self.core.num_envs
         self._device = self.core.device
@@ -138,6 +141,7 @@ class RLTask(UserTask):
         """Rewards of the last step. Shape: (num_envs,)."""
         self.progress_buf = torch.zeros_like(zeros, dtype=torch.long)
         """Control steps of the present episodes. Shape: (num_envs,), int64."""
+        # All are flagged, so that the first step of a VecEnvBase resets them.
         self.reset_buf = torch.ones_like(zeros, dtype=torch.long)
         """Flags of environments to reset. Shape: (num_envs,), int64."""
 
@@ -159,7 +163,7 @@ class RLTask(UserTask):
         return config
 
     def _reset_outside_of_steps(self, env_ids: Tensor) -> None:
-        task: OmniIsaacTask = self.core.task  # type: ignore[assignment]
+        task: OmniIsaacTask = self.core.task
         if not task.is_evaluating:
             type(self).reset_idx(self, env_ids)
 
@@ -266,6 +270,7 @@ class RLTask(UserTask):
         By default those with ``progress_buf`` ≥ ``_max_episode_length`` − 1, or
         ``max_episode_length`` − 1.
         """
+        # The limit of OmniIsaacGymEnvs' own tasks.
         limit = vars(self).get("_max_episode_length", self.max_episode_length) or math.inf
         return self.progress_buf >= limit - 1
 
@@ -294,6 +299,7 @@ class RLTask(UserTask):
         Returns:
             ``obs_buf``, ``rew_buf``, ``reset_buf`` and ``extras``.
         """
+        # OmniIsaacGymEnvs' order.
         self.progress_buf += 1
         self.observe_all()
         self.calculate_metrics()

@@ -19,6 +19,7 @@ class OmniIsaacTask(AdapterTask):
 
     def build_evaluation(self) -> Spaces:
         user = self.user
+        # Views exist after this, and the methods that evaluate use them.
         user.set_up_scene(user.world)
         user.post_reset()
         spaces = super().build_evaluation()

@@ -84,8 +84,10 @@ class VecEnvBase:
         if not task.core.is_built:
             task.core.build()
         self._world = task.world
+        # Under AutoReset: this class resets one step later than that.
         self._env = task.stack.env
         self._backend = backend
+        # seed() may have been called before this method, and counts then.
         configured_seed = task.cfg.config["seed"]
         if self._seed is None and configured_seed >= 0:
             self._seed = configured_seed
@@ -106,6 +108,7 @@ class VecEnvBase:
             self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         else:
             self._seed = whole_number("seed", seed, least=0)
+        # For tasks that draw with torch.rand; the streams of the environments are seeded at reset.
         torch.manual_seed(self._seed)
         return self._seed
 
@@ -162,6 +165,7 @@ class VecEnvBase:
         action = torch.as_tensor(actions, device=task._device)
         obs, reward, terminated, truncated, info = self._env.step(action)
         has_ended = terminated | truncated
+        # The time limit is a wrapper's, so that the task has not flagged these episodes.
         task.reset_buf[has_ended] = 1
         self.sim_frame_count += task.control_frequency_inv
         extras = {
@@ -174,6 +178,7 @@ class VecEnvBase:
         policy = obs["policy"]
         return {
             "obs": policy,
+            # Without states, rl_games expects a tensor of no columns.
             "states": obs.get("critic", policy[:, :0]),
             "rew": reward,
             "reset": has_ended.long(),
@@ -308,6 +313,7 @@ class VecEnvMT(VecEnvBase):
         Raises:
             RuntimeError: While another trainer runs.
         """
+        # Refuses a second trainer, and forgets the error of the last one.
         self.initialize(self._actions, self._data, self.timeout)
         thread = threading.Thread(
             target=self._work,
@@ -334,6 +340,7 @@ class VecEnvMT(VecEnvBase):
             work()
             raise TaskStopException("the trainer has ended")
         except BaseException as error:
+            # The first error is the cause, a later one its consequence.
             if self._error is None:
                 self._error = error
 
@@ -344,6 +351,7 @@ class VecEnvMT(VecEnvBase):
 
     def _transition(self, actions: Actions) -> Data:
         self._check_running()
+        # The queue is empty: its last item was taken before the result came that this thread had.
         self._actions.put_nowait(actions)
         data: Data = self._next_item(self._data, "data")
         return dict(data)
@@ -358,6 +366,7 @@ class VecEnvMT(VecEnvBase):
         waited = 0.0
         while waited < self.timeout:
             self._check_running()
+            # Short waits: pause() and stop() of another thread must be noticed in time.
             if not self._world.is_playing():
                 time.sleep(POLLING_INTERVAL)
                 continue

@@ -27,7 +27,7 @@ from legged_envs.compat.isaac_lab.scene import TerrainImporterCfg
 from legged_envs.compat.isaac_lab.scene_entity import SceneEntityCfg
 from legged_envs.compat.isaac_lab.terrain import RayCasterCfg, TerrainGeneratorCfg, patterns
 from legged_envs.compat.legged_gym import LeggedRobot, LeggedRobotCfg
-from legged_envs.compat.legged_gym.translation import terrain_of
+from legged_envs.compat.legged_gym.terrain import terrain_of
 from legged_envs.configuration import configclass
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.robots import GO2
