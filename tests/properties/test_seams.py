@@ -95,7 +95,7 @@ def test_an_episode_without_a_limit_goes_on():
         "TimeLimit" not in str(env.env) and gym.make(TASK, cfg=cfg).spec.max_episode_steps is None
     )
     for wrong in (0.0, -1.0):
-        with pytest.raises(ValueError, match=r"episode_length_s must be positive, got"):
+        with pytest.raises(ValueError, match="episode_length_s"):
             gym.make_vec(TASK, num_envs=1, cfg={"episode_length_s": wrong})
 
 
@@ -125,26 +125,26 @@ def test_action_terms_share_the_joints_and_each_has_its_scale_and_clip(random_ac
 @pytest.mark.parametrize(
     ("actions", "culprit"),
     [
-        ({}, "at least one term"),
+        ({}, "actions"),
         (
             {
                 "a": JointPositionCfg(joints=("FR_.*",)),
                 "b": JointPositionCfg(joints=("FR_hip_joint",)),
             },
-            "FR_hip_joint.*mo",
+            "FR_hip_joint",
         ),
         (
             {"a": JointPositionCfg(joints=("wheel",))},
-            r"JointPositionCfg\.joints: no joint matches 'wheel'.*FR_hip",
+            r"JointPositionCfg\.joints.*'wheel'.*FR_hip",
         ),
         ({"a": JointPositionCfg(clip=(1.0, -1.0))}, r"JointPositionCfg\.clip.*\(1\.0, -1\.0\)"),
         (
             {"a": JointVelocityCfg()},
-            "JointVelocityCfg needs joints with velocity actuators.*FR_hip_joint.*position",
+            "JointVelocityCfg.*FR_hip_joint.*position",
         ),
         (
             {"a": JointTorqueCfg(joints=("FL_hip_joint",))},
-            "JointTorqueCfg needs joints with torque.*FL_hip_joint",
+            "JointTorqueCfg.*FL_hip_joint",
         ),
         (
             {"a": JointPositionCfg(around="velocity")},
@@ -203,9 +203,7 @@ def test_a_history_is_part_of_the_saved_state(random_actions, assert_same):
 
 @pytest.mark.parametrize("history", [0, -1, 1.5, "3"])
 def test_a_history_that_makes_no_sense_is_named(history):
-    with pytest.raises(
-        ValueError, match=f"group 'policy'.*history must be a positive integer, got {history!r}"
-    ):
+    with pytest.raises(ValueError, match=f"'policy'.*history.*{history!r}"):
         make(task(observations=counted(history)))
 
 
@@ -330,9 +328,9 @@ def test_a_curriculum_term_is_called_when_episodes_end_and_its_number_is_logged(
     assert "level" in str(env.curriculum)
     broken = make(task(curriculum={"bad": CurriculumTermCfg(lambda env, env_ids: torch.zeros(2))}))
     broken.step(still(broken))
-    with pytest.raises(ValueError, match=r"'bad' must return a number or None, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"'bad'.*\(2,\)"):
         broken.reset()
-    with pytest.raises(TypeError, match="'bad': func must be callable"):
+    with pytest.raises(TypeError, match="'bad': func"):
         make(task(curriculum={"bad": CurriculumTermCfg(3)}))
 
 
@@ -354,7 +352,7 @@ def test_the_velocity_curriculum_widens_the_range_once_robots_follow_well_and_is
     fresh = make_curriculum(1e-6)
     fresh.set_state(env.get_state())
     assert_same(fresh.reset()[0], env.reset()[0])
-    with pytest.raises(ValueError, match=r"no reward term 'dance'.*torques"):
+    with pytest.raises(ValueError, match=r"'dance'.*torques"):
         cfg = task(
             curriculum={
                 "vx": CurriculumTermCfg(curricula.widen_velocity_command, {"reward": "dance"})
