@@ -1,6 +1,6 @@
-"""Action terms: a part of the action becomes targets of joints.
+"""Action terms: each converts a part of the policy's action to targets of some joints.
 
-Targets are positions, rad, velocities, rad/s, or torques, N·m.
+The targets are joint positions (rad), joint velocities (rad/s) or joint torques (N·m).
 """
 
 import re
@@ -16,21 +16,22 @@ from legged_envs.robots import RobotCfg
 
 @dataclass
 class JointActionCfg(Configuration):
-    """A part of the action, one number for each of some joints, which become targets of these.
+    """Configuration of an action term: a part of the action with one number for each of its joints.
 
-    The targets are ``centre + scale · action``. Subclasses have the kind of the targets, which
-    gives their unit.
+    The term sets the targets of its joints to ``centre + scale · action``. Subclasses choose the
+    quantity: positions (rad), velocities (rad/s) or torques (N·m).
     """
 
     kind: ClassVar[str] = ""
-    """Kind of the joints' actuators: an entry of ``RobotCfg.actuators``."""
+    """Kind of actuator that the joints must have in ``RobotCfg.actuators``: ``"position"``,
+    ``"velocity"`` or ``"torque"``."""
     scale: float | tuple[float, ...] = 0.5
     """Change of the target by an action of 1, in the unit of the targets: one number for all joints
     or one for each."""
     joints: tuple[str, ...] = (".*",)
     """Names of the joints, or regular expressions that match whole names."""
     clip: tuple[float, float] | None = None
-    """Bounds of the targets, in their unit. None: no bounds."""
+    """(low, high) to which the targets are clipped, in their unit. None: no clipping."""
 
     def build(self, env: Env) -> "JointAction":
         """Make the action term of an environment.
@@ -43,38 +44,42 @@ class JointActionCfg(Configuration):
 
 @dataclass
 class JointPositionCfg(JointActionCfg):
-    """Joint positions ``default_joint_pos + scale · action``, or around a reference, rad."""
+    """Configuration of joint position targets ``default_joint_pos + scale · action``, rad.
+
+    With ``around`` the centre is a reference pose instead of the default pose.
+    """
 
     kind = "position"
 
     around: str | None = None
-    """Motion command or gait clock with joint positions that replace ``default_joint_pos``.
+    """Name of a motion command or gait clock. Its reference pose replaces ``default_joint_pos``.
 
-    They are those of one control step ahead, where there is a reference. The policy corrects them
-    (Xie et al. 2018, "Feedback control for Cassie"). None: the default pose.
+    The reference pose is one control step ahead, and the policy learns corrections to it (Xie et
+    al. 2018, "Feedback control for Cassie"). Environments without a reference at the moment use the
+    default pose. None: always the default pose.
     """
 
 
 @dataclass
 class JointVelocityCfg(JointActionCfg):
-    """Joint velocities ``scale · action``, rad/s, such as those of wheels."""
+    """Configuration of joint velocity targets ``scale · action``, rad/s, for example of wheels."""
 
     kind = "velocity"
 
 
 @dataclass
 class JointTorqueCfg(JointActionCfg):
-    """Joint torques ``scale · action``, N·m."""
+    """Configuration of joint torques ``scale · action``, N·m."""
 
     kind = "torque"
 
 
 class JointAction:
-    """Targets ``centre + scale · action`` of some joints.
+    """Action term that computes the targets ``centre + scale · action`` of its joints.
 
     Args:
-        cfg: Kind, scale and joints.
-        env: The environment.
+        cfg: Quantity of the targets, their scale, and the joints.
+        env: Environment with the robot to control.
 
     Raises:
         ValueError: A field of ``cfg`` does not fit the robot. The message names it.
@@ -85,19 +90,21 @@ class JointAction:
         robot = env.sim.robot
 
         self.cfg = cfg
-        """Kind, scale and joints."""
+        """Configuration of this term."""
         self.joints = _match_joints(f"{name}.joints", cfg.joints, robot.joint_names)
-        """Indices into ``RobotCfg.joint_names`` of the joints. Length: ``size``."""
+        """Indices into ``RobotCfg.joint_names`` of the joints of this term. Length: ``size``."""
         _check_actuators(cfg, robot, self.joints)
         self.size = len(self.joints)
-        """Number of joints, and of numbers in this part of the action."""
+        """Number of joints of this term, which is the length of its part of the action."""
         self.scale = _expand_scale(cfg, self.size, env.device)
         """Change of each target by an action of 1, in the unit of the targets. Shape: (size,)."""
         if cfg.clip is not None and not cfg.clip[0] < cfg.clip[1]:
             raise ValueError(f"{name}.clip must be (low, high), got {cfg.clip}")
         self.index = env.robot.joint_index(self.joints)
-        """Index of the joints among those of the robot: a slice where they are evenly spaced, else
-        (size,), int64."""
+        """Index that selects the joints of this term in a tensor (…, num_joints).
+
+        A slice if they are evenly spaced, else a tensor (size,), int64.
+        """
         # Only positions have a default; velocities and torques are around 0.
         if cfg.kind == "position":
             self._default = env.robot.default_joint_pos[self.index]
@@ -108,7 +115,10 @@ class JointAction:
             self._reference = _find_reference(cfg.around, env)
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
-        """Return the targets of the joints. Shapes: (num_envs, size) → (num_envs, size)."""
+        """Return the joint targets for an action, in rad, rad/s or N·m.
+
+        Shapes: (num_envs, size) → (num_envs, size).
+        """
         centre = self._default
         if self._reference is not None:
             # Without a reference the policy is free, and 0 is the default pose again.

@@ -1,4 +1,4 @@
-"""The interface of commands, and velocity commands."""
+"""The interface of commands, which tell the policy what to do, and the velocity command."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,16 +14,22 @@ from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
 
 STILL_COMMAND = 0.1
-"""Norm of a command, m/s and rad/s together, up to which it asks the robot to stand still."""
+"""Largest norm of a velocity command (vx, vy, ωz) that still counts as "stand still".
+
+The norm mixes m/s and rad/s.
+"""
 VELOCITY_RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
-"""Fields of :class:`VelocityCommandCfg` with the ranges of (vx, vy, ωz)."""
+"""Names of the fields of :class:`VelocityCommandCfg` that bound vx, vy and ωz, in this order."""
 
 
 class CommandTerm(Stateful, ABC):
-    """One kind of command, for every environment. ``STATE`` names what its future depends on."""
+    """Base class of commands: one kind of command, with its present value in every environment.
+
+    Subclasses list in ``STATE`` the attributes that a saved state needs.
+    """
 
     value: torch.Tensor
-    """The present command. Shape: (num_envs, size)."""
+    """Present command of each environment. Shape: (num_envs, size)."""
     moving: torch.Tensor
     """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
     still: torch.Tensor
@@ -32,54 +38,85 @@ class CommandTerm(Stateful, ABC):
 
     @abstractmethod
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw new commands for ``env_ids`` (n,), before their robots are placed."""
+        """Draw new commands for environments that start an episode.
+
+        It is called before the robots are placed in their first pose.
+
+        Args:
+            env_ids: Indices of these environments. Shape: (n,), int64.
+        """
 
     def on_placed(self, env_ids: torch.Tensor) -> None:
-        """React to the robots of ``env_ids`` (n,) standing in their first pose."""
+        """Update the commands that depend on the first pose of an episode.
+
+        It is called at a reset, after the robots were placed. The default does nothing.
+
+        Args:
+            env_ids: Indices of the environments that were reset. Shape: (n,), int64.
+        """
 
     @abstractmethod
     def advance(self) -> None:
-        """Let one control step pass."""
+        """Advance the commands of all environments by one control step."""
 
     def end_episodes(self, env_ids: torch.Tensor) -> None:
-        """React to the end of the episodes of ``env_ids`` (n,), before :meth:`reset`."""
+        """Record results of episodes that have just ended, before :meth:`reset` of the same step.
+
+        The default does nothing.
+
+        Args:
+            env_ids: Indices of the environments of these episodes. Shape: (n,), int64.
+        """
 
 
 class CommandTermCfg(Protocol):
-    """The interface of a command's configuration: a method that makes the command."""
+    """The interface of a command's configuration: :meth:`build` makes the command."""
 
     def build(self, env: Env) -> CommandTerm:
-        """Make the command of an environment. Its random numbers are in
-        ``env.random.stream(name)``."""
+        """Make the command term for all environments of ``env``.
+
+        A command that needs random numbers draws them from ``env.random.stream(name)``.
+        """
 
 
 @dataclass
 class VelocityCommandCfg(Configuration):
-    """A velocity command (vx, vy, ωz) in the base frame, drawn uniformly and kept for a random
-    time."""
+    """Configuration of velocity commands (vx, vy, ωz) in the base frame.
+
+    They are drawn uniformly from ranges, and each is kept for a random time.
+    """
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
-    """Range of vx, m/s."""
+    """Range of the forward velocity vx, m/s."""
     lin_vel_y: tuple[float, float] = (-0.5, 0.5)
-    """Range of vy, m/s."""
+    """Range of the velocity to the left vy, m/s."""
     ang_vel_z: tuple[float, float] = (-1.0, 1.0)
-    """Range of ωz, rad/s. With ``heading`` it limits the turn towards the heading."""
+    """Range of the turning velocity ωz, rad/s, positive to the left.
+
+    With ``heading``, it bounds the ωz that turns the robot towards the drawn heading.
+    """
     resampling_time_s: tuple[float, float] = (10.0, 10.0)
     """Range of the time for which a command is kept, s."""
     standing_fraction: float = 0.1
-    """Probability that a command is to stand still."""
+    """Probability that a drawn command is to stand still, 0 to 1."""
     small_command: float = 0.0
-    """Norm up to which a linear command becomes 0, m/s (LeggedGym-Ex: 0.2)."""
+    """Linear commands with a norm up to this value are set to 0, m/s. LeggedGym-Ex has 0.2."""
     heading: bool = False
-    """True if ωz steers towards a drawn heading ψ*: clip(stiffness · wrap(ψ* − ψ))."""
+    """True if ωz is not drawn, but computed each step to turn the robot to a drawn heading ψ*.
+
+    ωz = clip(stiffness · wrap(ψ* − ψ)), with the present heading ψ.
+    """
     heading_stiffness: float = 0.5
-    """Stiffness of the steering, 1/s."""
+    """Turning velocity per angle to the drawn heading, (rad/s)/rad. Used with ``heading``."""
     heading_range: tuple[float, float] = (-math.pi, math.pi)
-    """Range of the heading, rad."""
+    """Range of the drawn heading in the world frame, rad. Used with ``heading``."""
     heading_fraction: float = 1.0
-    """Probability that a command has a heading (Isaac Lab ``rel_heading_envs``)."""
+    """Probability that a command has a heading; the other commands keep a drawn ωz.
+
+    Used with ``heading``. It is ``rel_heading_envs`` of Isaac Lab.
+    """
     heading_column: bool = False
-    """True if the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
+    """True if the command has a fourth column with the heading, rad, as in legged_gym."""
 
     def build(self, env: Env) -> "VelocityCommand":
         """Make the velocity commands of an environment.
@@ -106,11 +143,11 @@ class VelocityCommandCfg(Configuration):
 
 
 class VelocityCommand(CommandTerm):
-    """The velocity commands of every environment. Each environment draws at its own times.
+    """The velocity command of each environment, drawn again when its time is over.
 
     Args:
-        cfg: Ranges and times.
-        env: The environment.
+        cfg: Ranges of the commands and of the times for which they are kept.
+        env: Environment that the commands are for.
 
     Raises:
         ValueError: A field of ``cfg`` is wrong. The message names it.
@@ -132,7 +169,10 @@ class VelocityCommand(CommandTerm):
     def __init__(self, cfg: VelocityCommandCfg, env: Env):
         cfg.check()
         self.cfg = cfg
-        """Ranges and times."""
+        """Ranges of the commands and of the times for which they are kept.
+
+        Later changes of ranges by :meth:`set_range` are not included.
+        """
         self._env = env
         self._random = env.random.stream("command/velocity")
         # One draw of six numbers for each command: (vx, vy, ωz, heading, standing, time to the
@@ -152,13 +192,18 @@ class VelocityCommand(CommandTerm):
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
 
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
-        """Heading to steer towards, rad. Shape: (num_envs,)."""
+        """Drawn heading of each environment in the world frame, rad. Shape: (num_envs,)."""
         self.path = torch.zeros_like(self.heading)
-        """Distance that the commands of this episode asked for, m, on a terrain. Shape:
-        (num_envs,)."""
+        """Integral of the commanded speed over the present episode, m. Shape: (num_envs,).
+
+        It is measured on a terrain only, for :func:`~legged_envs.mdp.curricula.terrain_levels`.
+        """
         self.progress = torch.zeros_like(self.heading)
-        """Distance that the robot went along its commands in this episode, m, on a terrain. Shape:
-        (num_envs,)."""
+        """Distance that the robot moved in the commanded direction in the present episode, m.
+
+        It is measured on a terrain only, for :func:`~legged_envs.mdp.curricula.terrain_levels`.
+        Shape: (num_envs,).
+        """
         self._set(self.heading.new_zeros(env.num_envs, 3))
 
     def _set(self, velocity: torch.Tensor) -> None:
@@ -169,16 +214,19 @@ class VelocityCommand(CommandTerm):
             value = velocity
 
         self.value = value
-        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape:
-        (num_envs, 3 or 4)."""
+        """Present command (vx m/s, vy m/s, ωz rad/s) of each environment. Shape: (num_envs, 3).
+
+        With ``heading_column`` a fourth column is the heading, rad.
+        """
         self.moving = (torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND).float()
         self.still = 1.0 - self.moving
 
     @property
     def ranges(self) -> torch.Tensor:
-        """Bounds of vx, vy, ωz, heading, the draw of who stands, and the time to the next draw.
+        """Present bounds (low, high) of the six numbers that are drawn for each command.
 
-        Shape: (6, 2).
+        They are vx and vy (m/s), ωz (rad/s), heading (rad), a number in [0, 1] that decides if the
+        robot stands, and the time until the next draw (s). Shape: (6, 2).
         """
         return torch.stack((self._low, self._high), dim=1)
 
@@ -188,7 +236,7 @@ class VelocityCommand(CommandTerm):
         low: float,
         high: float,
     ) -> None:
-        """Change a range from the next draw on.
+        """Change the range of vx, vy or ωz for all later draws. Present commands stay.
 
         Args:
             name: ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z``.
@@ -205,9 +253,9 @@ class VelocityCommand(CommandTerm):
         self._high[column] = high
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw new commands for ``env_ids`` (n,).
+        """Draw new commands for the environments ``env_ids`` (n,), which start an episode.
 
-        Commands with a heading steer towards it from :meth:`on_placed` on.
+        :meth:`on_placed` computes ωz of commands with a heading, when the first pose is known.
         """
         draw = self._random.uniform(self._low, self._high, 6, env_ids)
         command = draw[:, :3]
@@ -230,14 +278,22 @@ class VelocityCommand(CommandTerm):
         self._resampling.start(env_ids, draw[:, 5])
 
     def on_placed(self, env_ids: torch.Tensor) -> None:
-        """Start the distances of ``env_ids`` (n,) at 0, and steer from the first pose on."""
+        """Set ``path`` and ``progress`` of ``env_ids`` (n,) to 0, and compute ωz from the heading.
+
+        It is called at a reset, after the robots were placed.
+        """
         self.path = self.path.index_fill(0, env_ids, 0.0)
         self.progress = self.progress.index_fill(0, env_ids, 0.0)
         if self.cfg.heading:
             self._steer()
 
     def hold(self, command: torch.Tensor) -> None:
-        """Give every environment one command until its next reset. Shape: (3,) or (num_envs, 3)."""
+        """Set fixed commands, which are kept until the next reset of each environment.
+
+        Args:
+            command: (vx, vy, ωz), m/s and rad/s. Shape: (3,) for all environments, or
+                (num_envs, 3).
+        """
         velocity = command.to(self.value).expand_as(self.value[:, :3])
         # A copy: the caller may write to its tensor later.
         self._set(velocity.clone())
@@ -245,7 +301,11 @@ class VelocityCommand(CommandTerm):
         self._steering = torch.zeros_like(self._steering)
 
     def advance(self) -> None:
-        """Let one control step pass: measure the way, draw commands that are due, and steer."""
+        """Advance the commands by one control step.
+
+        Update ``path`` and ``progress``, draw the commands with an expired time, and compute ωz of
+        commands with a heading.
+        """
         # Only the curriculum of terrain levels reads the distances.
         if self._env.sim.ground is not None:
             self._measure_progress()

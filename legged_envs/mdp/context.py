@@ -1,4 +1,4 @@
-"""What a term may read: the part of an environment that managers and terms see."""
+"""The part of an environment that managers and terms may use, as interfaces (protocols)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 # Protocols, so that terms import neither managers nor environments, which import them.
 class Actions(Protocol):
-    """The last actions of every environment, as its action manager keeps them.
+    """The last three actions of each environment, as its action manager keeps them.
 
-    All are clipped, and 0 where the episode had no action yet.
+    All are clipped to ±``action_limit``. They are 0 for steps before the start of the episode.
     """
 
     current: torch.Tensor
-    """Action of this control step. Shape: (num_envs, num_actions)."""
+    """Action of the present control step. Shape: (num_envs, num_actions)."""
     previous: torch.Tensor
-    """Action of one control step before. Shape: (num_envs, num_actions)."""
+    """Action of the control step before the present one. Shape: (num_envs, num_actions)."""
     before_previous: torch.Tensor
-    """Action of two control steps before. Shape: (num_envs, num_actions)."""
+    """Action of two control steps before the present one. Shape: (num_envs, num_actions)."""
 
 
 class Commands(Protocol):
-    """The commands of every environment, as its command manager keeps them."""
+    """The commands of all environments by name, as the command manager keeps them."""
 
     terms: dict[str, Any]
     """Name of each command → its :class:`~legged_envs.mdp.commands.CommandTerm`."""
@@ -40,44 +40,50 @@ class Commands(Protocol):
 
 
 class Terminations(Protocol):
-    """The failed episodes of an environment, as its termination manager keeps them."""
+    """The environments with a failure in the last step, as the termination manager keeps them."""
 
     terminated: torch.Tensor
-    """True for episodes that a termination term ended in this step. Episodes that the time limit,
-    or a term that only truncates, ended are False. Shape: (num_envs,), bool."""
+    """True if a termination term ended the environment's episode in the last step.
+
+    False for episodes that were truncated by the time limit or by a term. Shape: (num_envs,), bool.
+    """
 
 
 class Rewards(Protocol):
-    """The reward terms of an environment with a weight other than 0, as its reward manager keeps
-    them."""
+    """The reward terms with a weight other than 0, as the reward manager keeps them."""
 
     names: tuple[str, ...]
-    """Names of the terms."""
+    """Names of the reward terms with a weight other than 0."""
     weights: tuple[float, ...]
-    """Weight of each term: the reward per second that it gives at a value of 1."""
+    """Weight of each of ``names``: the reward per second for a term with value 1."""
     episode_sums: torch.Tensor
-    """Σ weight · term · step_dt over the present episode, a column for each of ``names``.
-    Shape: (num_envs, terms)."""
+    """Sum of each weighted term over the steps of the present episode: Σ weight · term · step_dt.
+
+    One column for each of ``names``. Shape: (num_envs, len(names)).
+    """
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Change the weight of a term from the next step on.
+        """Change the weight of a reward term from the next step on.
+
+        Args:
+            name: Name of the term, one of ``names``.
+            weight: New weight, reward per second.
 
         Raises:
-            ValueError: There is no term with that name, or its weight was 0 so far, or the new
-                weight is not finite.
+            ValueError: ``name`` is not one of ``names``, or the new weight is not finite.
         """
 
 
 class Env(Protocol):
-    """The environment as terms see it, with the managers that they read.
+    """The interface of an environment that terms and managers may use.
 
-    Shapes of tensors start with ``num_envs``.
+    The first dimension of its tensors is ``num_envs``.
     """
 
     num_envs: int
     """Number of environments."""
     num_steps: int
-    """Number of control steps that the environments have made."""
+    """Number of control steps since the environment was made. All environments step together."""
     device: torch.device
     """Device of all tensors."""
     step_dt: float
@@ -85,40 +91,42 @@ class Env(Protocol):
     max_episode_length_s: float
     """Time limit of an episode, s."""
     random: "RandomStreams"
-    """Random streams by name."""
+    """Source of all random numbers of the environment: ``random.stream(name)``."""
     sim: "Simulation"
-    """The physics."""
+    """Physics simulation of all environments."""
     robot: "RobotState"
-    """State of the first robot."""
+    """State of the first robot of each environment, which is the only robot in most tasks."""
     robots: "dict[str, RobotState]"
-    """State of each robot by name; the first one is ``"robot"``."""
+    """Name of a robot → its state in all environments. The first robot is ``"robot"``."""
 
     @property
     def actions(self) -> Actions:
-        """The last actions."""
+        """Actions of the last three control steps."""
 
     @property
     def commands(self) -> Commands:
-        """The commands."""
+        """Present commands by name."""
 
     @property
     def terminations(self) -> Terminations:
-        """The failed episodes."""
+        """Environments with a failure in the last step."""
 
     @property
     def rewards(self) -> Rewards:
-        """The reward terms."""
+        """Reward terms: their weights, and their sums over the present episode."""
 
     @property
     def changes(self) -> Mapping[str, Any]:
-        """Changes made by :meth:`reconfigure` since the environment was made, by path."""
+        """Path → new value of each change that :meth:`reconfigure` made in this environment."""
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
-        """Change the task from now on (:meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`).
+        """Change fields of the task's configuration in the running environment.
+
+        See :meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`.
 
         Args:
-            changes: Path, such as ``"events.push.params.velocity"`` → new value.
+            changes: Path of a field, such as ``"events.push.params.velocity"``, → new value.
 
         Raises:
-            ValueError: A path cannot be changed. Nothing is changed then.
+            ValueError: A field cannot be changed. No change of the call is made in this case.
         """

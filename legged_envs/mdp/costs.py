@@ -23,11 +23,11 @@ def _fraction(violated: Tensor) -> Tensor:
 
 
 def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
-    """Return the part of the joints outside of their range: (1/J) Σ 1[q outside].
+    """Return the fraction of joints outside of their allowed range: (1/J) Σ 1[q outside].
 
     Args:
-        soft_limit: Part of each range, about its middle, that is allowed. Source: Kim et al. 2024,
-            limit 0.025.
+        soft_limit: Fraction of a joint's range, around its middle, that is allowed. Source: Kim et
+            al. 2024, with a limit of 0.025 for this cost.
     """
     joint_pos = env.robot.joint_pos
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
@@ -36,45 +36,47 @@ def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
 
 
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> Tensor:
-    """Return the part of the joints that are too fast: (1/J) Σ 1[|q̇| > ``soft_limit`` · q̇_max].
+    """Return the fraction of joints that are too fast: (1/J) Σ 1[|q̇| > ``soft_limit`` · q̇_max].
 
     Args:
-        soft_limit: Part of the speed limit q̇_max that is allowed. Source: Kim et al. 2024, limit
-            0.025.
+        soft_limit: Fraction of the speed limit q̇_max that is allowed. Source: Kim et al. 2024,
+            with a limit of 0.025 for this cost.
     """
     limit = env.robot.joint_vel_limits * soft_limit
     return _fraction(env.robot.joint_vel.abs() > limit)
 
 
 def joint_torque(env: Env, soft_limit: float = 0.8) -> Tensor:
-    """Return the part of the joints with too much torque: (1/J) Σ 1[|τ| > ``soft_limit`` · τ_max].
+    """Return the fraction of joints with a high torque: (1/J) Σ 1[|τ| > ``soft_limit`` · τ_max].
 
-    The engine applies τ_max at most.
+    The engine clips torques to ±τ_max, so the cost is always 0 for ``soft_limit`` 1 or above.
 
     Args:
-        soft_limit: Part of the torque limit τ_max that is allowed. Source: Kim et al. 2024, limit
-            0.025.
+        soft_limit: Fraction of the torque limit τ_max that is allowed. Source: Kim et al. 2024,
+            with a limit of 0.025 for this cost.
     """
     limit = env.robot.torque_limits * soft_limit
     return _fraction(env.robot.joint_torque.abs() > limit)
 
 
 def torque_limits(env: Env, soft_limit: float = 0.8) -> Tensor:
-    """Return the torque above the limits, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
+    """Return the sum of torques above their allowed values, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
 
-    It is the amount by which :func:`joint_torque` is violated.
+    :func:`joint_torque` counts the same violations and does not measure them.
 
     Args:
-        soft_limit: Part of the torque limit τ_max that is allowed.
+        soft_limit: Fraction of the torque limit τ_max that is allowed.
     """
     return rewards.torque_limits(env, soft_limit)
 
 
 def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
-    """Return 1 if a penalised or terminating body has a contact force above ``threshold``.
+    """Return 1 if a body that should touch nothing has a contact force above ``threshold``.
+
+    The bodies are the penalised and the terminating ones of the robot's configuration.
 
     Args:
-        threshold: Contact force, N. Source: Kim et al. 2024, limit 0.025.
+        threshold: Contact force, N. Source: Kim et al. 2024, with a limit of 0.025 for this cost.
     """
     force = env.robot.contact_force[:, env.robot.undesired_bodies]
     return (force > threshold).any(1).float()
@@ -84,8 +86,8 @@ def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
     """Return 1 if the base is tilted too far: 1[acos(−g_z) > ``max_tilt``].
 
     Args:
-        max_tilt: Largest tilt, rad. Source: Kim et al. 2023, arXiv 2308.12517, "CoM frame", limit
-            0.025.
+        max_tilt: Largest allowed angle between the base's z axis and the vertical, rad. Source: Kim
+            et al. 2023, arXiv 2308.12517, "CoM frame", with a limit of 0.025 for this cost.
     """
     # Cosines are compared: an arc cosine loses accuracy near 0.
     gravity_z = env.robot.projected_gravity[:, 2]
@@ -93,14 +95,14 @@ def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
 
 
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
-    """Return the mean excess speed of standing feet, m/s: (1/F) Σ (‖v_f,xy‖ − ``max_speed``)⁺.
+    """Return the mean excess speed of feet on the ground: (1/F) Σ (‖v_f,xy‖ − ``max_speed``)⁺, m/s.
 
-    v_f is the velocity of a foot's origin. For a wheel it is that of the point next to the ground,
-    which does not move while the wheel rolls. Source: "contact velocity" of Kim et al. 2023, as a
-    hinge.
+    Feet in the air count as 0. v_f is the velocity of a foot's origin. For a wheel, v_f is the
+    velocity of its point next to the ground, which is 0 while the wheel rolls. Source: "contact
+    velocity" of Kim et al. 2023, here only above a threshold.
 
     Args:
-        max_speed: Speed that is allowed, m/s.
+        max_speed: Allowed horizontal speed of a foot on the ground, m/s.
     """
     robot = env.robot
     violation = (robot.foot_speed - max_speed).clamp_min_(0.0).mul_(robot.foot_contact)
@@ -108,13 +110,13 @@ def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
 
 
 def stumble(env: Env, ratio: float = 4.0) -> Tensor:
-    """Return 1 if a foot hits something from the side.
+    """Return 1 if a foot hits an obstacle from the side.
 
-    That is a foot with a horizontal contact force above ``ratio`` × the vertical one. Source:
-    LeggedGym-Ex ``stumble``.
+    That is: the horizontal contact force of a foot is larger than ``ratio`` times its vertical
+    contact force. Source: LeggedGym-Ex ``stumble``.
 
     Args:
-        ratio: Largest ratio of the horizontal to the vertical force.
+        ratio: Largest allowed ratio of the horizontal to the vertical force.
     """
     force = env.robot.contact_force_w[:, env.robot.feet]
     horizontal = torch.linalg.vector_norm(force[..., :2], dim=-1)

@@ -1,5 +1,8 @@
-"""Curriculum terms: ``term(env, env_ids, **params)`` → a number to log, called when episodes
-end."""
+"""Curriculum terms: functions ``term(env, env_ids, **params)`` that adapt a task's difficulty.
+
+The environment calls them when episodes end, with the indices of their environments, and logs the
+number that they return.
+"""
 
 import numpy as np
 import torch
@@ -19,19 +22,20 @@ def widen_velocity_command(
 ) -> float:
     """Widen the range of vx at both ends if the ended episodes tracked their commands well.
 
-    The mean sum of a reward over these episodes is compared with the largest sum that an episode
-    gives. Source: LeggedGym-Ex ``_update_command_curriculum``.
+    "Well" means: the sum of a tracking reward over an episode, averaged over these episodes, is
+    above ``threshold`` times the largest possible sum. Source: LeggedGym-Ex
+    ``_update_command_curriculum``.
 
     Args:
         env_ids: Environments with an ended episode. Shape: (n,).
-        reward: Name of the reward term.
-        threshold: Part of the largest sum above which the range is widened.
-        step: Change of both ends, m/s.
-        largest: Largest end of the range, m/s.
+        reward: Name of the tracking reward's term, with values in [0, 1].
+        threshold: Fraction of the largest possible sum above which the range is widened.
+        step: Amount by which each end of the range moves outwards, m/s.
+        largest: Bound of the range's ends, m/s: the range never exceeds ±``largest``.
         command: Name of the velocity command.
 
     Returns:
-        Upper end of the range, m/s: a number.
+        Present upper end of the range of vx, m/s.
 
     Raises:
         ValueError: There is no reward term with that name.
@@ -60,27 +64,30 @@ def terrain_levels(
     down: float = 0.5,
     command: str = "velocity",
 ) -> torch.Tensor:
-    """Move robots with an ended episode to a harder or an easier tile of the same kind.
+    """Move robots with an ended episode to a harder or an easier tile of the rough ground.
 
-    A robot that has done the hardest level goes to a random level.
+    A tile is a square of the ground with one kind of terrain (such as stairs) at one level of
+    difficulty. A robot stays on its kind of terrain; only the level changes. A robot that succeeds
+    on the hardest level continues on a random level.
 
-    ``by="path"``: up if the robot went more than ``up`` of the commanded distance along its
-    commands, and that distance is above half a tile; down if it went less than ``down`` of it.
-    Commands to turn then do not count against a robot.
+    ``by="path"``: a robot moves up if it covered more than ``up`` of the commanded distance in the
+    commanded directions, and the commanded distance is above half a tile. It moves down if it
+    covered less than ``down`` of the commanded distance. Commands to turn on the spot have no
+    commanded distance, so they do not count against a robot.
 
-    ``by="distance"``: up if the robot is more than half a tile away from where it began; else down
-    if it is less away than ``down`` of the way that the last command makes in a whole episode.
-    Source: legged_gym.
+    ``by="distance"``: a robot moves up if it ended more than half a tile away from its start. Else
+    it moves down if it ended nearer than ``down`` times the distance that its last command gives
+    over a whole episode. Source: legged_gym.
 
     Args:
         env_ids: Environments with an ended episode. Shape: (n,).
-        by: ``"path"`` or ``"distance"``.
-        up: Part of the commanded distance above which a robot moves up.
-        down: Part of the distance below which a robot moves down.
+        by: Measure of success, ``"path"`` or ``"distance"``.
+        up: Fraction of the commanded distance above which a robot moves up. Used by ``"path"``.
+        down: Fraction of the commanded distance below which a robot moves down.
         command: Name of the velocity command.
 
     Returns:
-        Mean level of all robots. Shape: ().
+        Level of difficulty, 0 is the easiest, as a mean over all robots. Shape: ().
 
     Raises:
         ValueError: ``by`` is unknown, or the ground is a plane.
@@ -113,18 +120,19 @@ def goal_levels(
     far: float = 1.5,
     command: str = "goal",
 ) -> torch.Tensor:
-    """Move robots with an ended episode up or down a level by their distance from the goal.
+    """Move robots to harder or easier ground by their distance from the goal at an episode's end.
 
-    A robot that has done the hardest level goes to a random level.
+    The ground has tiles of several levels of difficulty. A robot that succeeds on the hardest level
+    continues on a random level.
 
     Args:
         env_ids: Environments with an ended episode. Shape: (n,).
-        near: Distance from the goal below which a robot moves up a level, m.
-        far: Distance above which it moves down, m.
+        near: Distance from the goal below which a robot moves to the next harder level, m.
+        far: Distance from the goal above which a robot moves to the next easier level, m.
         command: Name of the goal command.
 
     Returns:
-        Mean level of all robots. Shape: ().
+        Level of difficulty, 0 is the easiest, as a mean over all robots. Shape: ().
     """
     way = env.commands[command][env_ids, :2]
     distance = torch.linalg.vector_norm(way, dim=1)
@@ -137,17 +145,18 @@ def move_levels(
     better: torch.Tensor,
     worse: torch.Tensor,
 ) -> torch.Tensor:
-    """Move robots up or down a level of the terrain.
+    """Move robots to the next harder or the next easier level of the rough ground.
 
-    A robot above the hardest level goes to a random level.
+    A robot that moves up from the hardest level continues on a random level.
 
     Args:
         env_ids: Indices of environments. Shape: (n,).
-        better: True for robots that move up. Shape: (n,), bool.
-        worse: True for robots that move down, unless they are ``better``. Shape: (n,), bool.
+        better: True for robots that move to the next harder level. Shape: (n,), bool.
+        worse: True for robots that move to the next easier level. Where ``better`` is also True,
+            the robot moves to the harder level. Shape: (n,), bool.
 
     Returns:
-        Mean level of all robots. Shape: ().
+        Level of difficulty, 0 is the easiest, as a mean over all robots. Shape: ().
 
     Raises:
         ValueError: The ground is a plane, which has no levels.
@@ -177,25 +186,26 @@ def schedule(
     values: tuple[float, ...],
     pieces: int = 10,
 ) -> float:
-    """Set a number of the task by the number of control steps that were made.
+    """Set a number of the task's configuration as a function of the control steps made so far.
 
-    It is linear between the given steps, and constant before and after them.
+    The function is linear between the given points, and constant before the first and after the
+    last one.
 
     Args:
-        env_ids: Environments with an ended episode. They have no effect. Shape: (n,).
+        env_ids: Environments with an ended episode, unused. Shape: (n,).
         path: ``rewards.<term>.weight``; ``commands.<term>.<range>``, which is set to ± the value;
             or any path of :meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`.
-        steps: Numbers of control steps, rising.
+        steps: Control steps of the points, since the environment was made, in rising order.
         values: Value at each of ``steps``, in the unit of the number at ``path``.
-        pieces: Number of changes from one value to the next for paths of ``reconfigure``, each of
-            which takes some time.
+        pieces: Number of equal changes between two points. It applies to paths of ``reconfigure``
+            only, because each of its calls takes some time.
 
     Returns:
-        The present value: a number.
+        Value that is set now, in the unit of the number at ``path``.
 
     Raises:
-        ValueError: The steps do not rise, there is not one value for each, or the path cannot be
-            changed.
+        ValueError: ``steps`` do not rise, ``values`` has another length than ``steps``, or the
+            number at ``path`` cannot be changed.
     """
     if len(steps) != len(values) or list(steps) != sorted(steps) or not steps:
         raise ValueError(f"schedule: steps must rise, with a value each, got {steps} and {values}")

@@ -1,7 +1,8 @@
-"""Event terms: ``term(env, env_ids, random, **params)`` changes the robots of ``env_ids``.
+"""Event terms: functions ``term(env, env_ids, random, **params)`` that change robots at random.
 
-``env_ids`` (n,) are indices of environments, and ``random`` is the random stream of the event. U(a,
-b) is a uniform draw, U(±a) one between −a and a. q0 is the default pose.
+They randomise physical properties, place robots at a reset, and push them. ``env_ids`` (n,) are
+indices of the environments to change, and ``random`` is the random stream of the event. U(a, b) is
+a uniform draw, and U(±a) a uniform draw between −a and a. q0 is the default joint pose, rad.
 """
 
 from math import pi
@@ -15,7 +16,7 @@ from legged_envs.mdp.context import Env
 from legged_envs.rng import Stream
 
 Range = tuple[float, float]
-"""Lower and upper bound of a draw."""
+"""Lower and upper bound of a uniform draw."""
 
 
 def randomize_friction(
@@ -24,7 +25,7 @@ def randomize_friction(
     random: Stream,
     range: Range,
 ) -> None:
-    """Draw the sliding friction of the robot on the ground.
+    """Set the sliding friction of each robot on the ground to a drawn coefficient.
 
     Args:
         range: Bounds of the friction coefficient.
@@ -40,10 +41,10 @@ def randomize_base_mass(
     random: Stream,
     range: Range,
 ) -> None:
-    """Add a drawn mass to the base.
+    """Add a drawn mass to the base of each robot.
 
     Args:
-        range: Bounds of the mass, kg.
+        range: Bounds of the added mass, kg. Negative values make the base lighter.
     """
     low, high = range
     # From the model's masses, so that several draws do not add up. The base is body 0.
@@ -58,10 +59,10 @@ def randomize_base_com(
     random: Stream,
     range: Range,
 ) -> None:
-    """Move the base's centre of mass by a drawn amount along each axis.
+    """Shift the centre of mass of each robot's base by a drawn distance along each of its axes.
 
     Args:
-        range: Bounds of the amount, m.
+        range: Bounds of the distance, m.
     """
     low, high = range
     # From the model's centres, so that several draws do not add up.
@@ -76,10 +77,10 @@ def randomize_gains(
     random: Stream,
     range: Range,
 ) -> None:
-    """Multiply the gains of all joints by drawn factors, one for kp and one for kd.
+    """Multiply the PD gains of each robot's joints by drawn factors, one for kp and one for kd.
 
     Args:
-        range: Bounds of the factors.
+        range: Bounds of both factors.
     """
     low, high = range
     kp_factor, kd_factor = random.uniform(low, high, 2, env_ids).split(1, dim=1)
@@ -98,16 +99,17 @@ def reset_root(
     velocity: float = 0.0,
     position: float = 0.0,
 ) -> None:
-    """Place the base upright over its start.
+    """Place the base of each robot upright, near the start of its environment.
 
-    The start is the origin of the robot's tile, or of the world, unless the scene has another.
+    The start is the centre of the environment's tile on rough ground, and the world's origin on a
+    plane. A scene with its own start poses overrides both.
 
     Args:
-        yaw: Bounds of the turn from the start's heading, rad.
-        height: Bounds of the height above the standing height, m.
-        velocity: Bound of each component of the linear (m/s) and angular (rad/s) velocity:
-            U(±velocity).
-        position: Bound of the distance from the start along x and y, m: U(±position).
+        yaw: Bounds of the drawn turn about the vertical, relative to the start's heading, rad.
+        height: Bounds of the drawn height above the height in which the robot stands, m.
+        velocity: Bound of each component of the base's drawn linear (m/s) and angular (rad/s)
+            velocity: U(±velocity).
+        position: Bound of the drawn distance from the start along world x and y, m: U(±position).
     """
     # The order of the eight draws is part of the random stream: yaw, height, velocities.
     bounds = (yaw, height, *((-velocity, velocity),) * 6)
@@ -136,7 +138,7 @@ def reset_joints(
     range: float,
     velocity: float = 0.0,
 ) -> None:
-    """Place the joints around the default pose, within their limits: q0 + U(±range).
+    """Set each joint to a drawn position near the default pose, within its limits: q0 + U(±range).
 
     Args:
         range: Bound of the distance from the default pose, rad.
@@ -161,15 +163,15 @@ def crouch(
     joint_pos: dict[str, float],
     depth: float,
 ) -> None:
-    """Let some of the robots begin in another pose, such as a crouch.
+    """Start a random part of the robots in another pose, for example in a crouch.
 
-    They stand as other events placed them. Their joints are moved by the difference of
-    ``joint_pos`` from q0, and the base by ``depth``. Source: LeggedGym-Ex ``sit_init_percent``.
+    It follows the events that place robots in the default pose. It adds ``joint_pos`` − q0 to the
+    joint positions and lowers the base by ``depth``. Source: LeggedGym-Ex ``sit_init_percent``.
 
     Args:
-        fraction: Probability that a robot begins in this pose.
+        fraction: Probability that a robot starts in this pose, 0 to 1.
         joint_pos: Name of a joint → its position in this pose, rad.
-        depth: Distance by which the base is lower, m.
+        depth: Height of the base in the default pose minus its height in this pose, m.
     """
     sim = env.sim
     share = random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
@@ -198,10 +200,10 @@ def push(
     random: Stream,
     velocity: float,
 ) -> None:
-    """Add U(±velocity) to each horizontal component of the base's velocity.
+    """Push robots: add U(±velocity) to the base's velocity along world x and along world y.
 
     Args:
-        velocity: Bound of the change, m/s.
+        velocity: Bound of the change along each axis, m/s.
     """
     horizontal = random.uniform(-velocity, velocity, 2, env_ids)
     # A third, vertical component of 0.
@@ -216,15 +218,16 @@ def reset_to_reference(
     velocity: float = 0.0,
     motion: str = "motion",
 ) -> None:
-    """Place robots that have a reference in its present pose. Other robots stay.
+    """Place robots that imitate a motion clip in the clip's pose at its present time.
 
-    Source: reference state initialisation, Peng et al. 2018.
+    Robots without a clip in this episode are not changed. Source: reference state initialisation,
+    Peng et al. 2018.
 
     Args:
-        joint_pos: Bound of the distance of each joint from the reference, rad: U(±joint_pos).
-        velocity: Bound of the change of each component of the base's linear (m/s) and angular
-            (rad/s) velocity: U(±velocity).
-        motion: Name of the motion command.
+        joint_pos: Bound of the drawn offset of each joint from the clip, rad: U(±joint_pos).
+        velocity: Bound of the drawn offset of each component of the base's linear (m/s) and angular
+            (rad/s) velocity from the clip: U(±velocity).
+        motion: Name of the motion command, which chooses clip and time.
     """
     # Drawn for every robot, so that the stream does not depend on who has a reference.
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)

@@ -1,4 +1,4 @@
-"""Commands to be at a place at a time."""
+"""The goal command: reach a drawn position and heading by the end of the episode."""
 
 import math
 from dataclasses import dataclass
@@ -12,25 +12,27 @@ from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 
 ARRIVED_DISTANCE = 0.25
-"""Horizontal distance from the goal up to which a robot should stand still, m."""
+"""A robot within this horizontal distance of its goal should stand still, m."""
 
 
 @dataclass
 class GoalCommandCfg(Configuration):
-    """A pose to reach by the end of the episode (Rudin et al. 2022, LeggedGym-Ex ``go2_nav``)."""
+    """Configuration of goals: positions and headings to reach by the end of the episode.
+
+    Source: Rudin et al. 2022, LeggedGym-Ex ``go2_nav``.
+    """
 
     pos_x: tuple[float, float] = (-3.0, 3.0)
-    """Range of the goal's x from the start of the environment, m, in the world frame."""
+    """Range of the goal's position along world x, relative to the environment's start, m."""
     pos_y: tuple[float, float] = (-3.0, 3.0)
-    """Range of the goal's y from the start of the environment, m, in the world frame."""
+    """Range of the goal's position along world y, relative to the environment's start, m."""
     heading: tuple[float, float] = (-math.pi, math.pi)
-    """Range of the goal's heading, rad, in the world frame."""
+    """Range of the heading to have at the goal, in the world frame, rad."""
     height: float | None = None
-    """Height of the base above the ground at the goal, m. None: the height in which the robot
-    stands."""
+    """Height of the goal above the ground, m. None: the height of the base of a standing robot."""
 
     def build(self, env: Env) -> "GoalCommand":
-        """Make the goals of an environment.
+        """Make the goal command of all environments of ``env``.
 
         Raises:
             ValueError: A range is not (low, high). The message names the field.
@@ -49,11 +51,11 @@ class GoalCommandCfg(Configuration):
 
 
 class GoalCommand(CommandTerm):
-    """The goals of every environment.
+    """The goal of each environment, drawn at the start of an episode.
 
     Args:
         cfg: Ranges of the goals.
-        env: The environment.
+        env: Environment that the goals are for.
 
     Raises:
         ValueError: A range of ``cfg`` is not (low, high). The message names it.
@@ -64,7 +66,7 @@ class GoalCommand(CommandTerm):
     def __init__(self, cfg: GoalCommandCfg, env: Env):
         cfg.check()
         self.cfg = cfg
-        """Ranges of the goals."""
+        """Configuration of the goals: ranges of position and heading."""
         self._env = env
         self._random = env.random.stream("command/goal")
         bounds = (cfg.pos_x, cfg.pos_y, cfg.heading)
@@ -72,15 +74,15 @@ class GoalCommand(CommandTerm):
         self._low, self._high = ranges.unbind(1)
 
         self.goal_w = torch.zeros(env.num_envs, 3, device=env.device)
-        """Position of the base at the goal, m, in the world frame. Shape: (num_envs, 3)."""
+        """Position that the base should reach, in the world frame, m. Shape: (num_envs, 3)."""
         self.heading = torch.zeros_like(self.goal_w[:, 0])
-        """Heading at the goal, rad, in the world frame. Shape: (num_envs,)."""
+        """Heading that the base should have at the goal, world frame, rad. Shape: (num_envs,)."""
         self.elapsed = torch.zeros_like(self.heading)
         """Time since the start of the episode, s. Shape: (num_envs,)."""
         self._update()
 
     def reset(self, env_ids: Tensor) -> None:
-        """Draw new goals for ``env_ids`` (n,)."""
+        """Draw new goals for ``env_ids`` (n,), which start an episode."""
         sim = self._env.sim
         draw = self._random.uniform(self._low, self._high, 3, env_ids)
         x, y, heading = draw.unbind(1)
@@ -101,11 +103,14 @@ class GoalCommand(CommandTerm):
         self.elapsed = self.elapsed.index_fill(0, env_ids, 0.0)
 
     def on_placed(self, env_ids: Tensor) -> None:
-        """Measure the way from the first pose."""
+        """Compute the commands from the first pose of the episode.
+
+        It is called at a reset, after the robots of ``env_ids`` (n,) were placed.
+        """
         self._update()
 
     def advance(self) -> None:
-        """Let one control step pass."""
+        """Advance the time by one control step, and compute the commands from the present pose."""
         self.elapsed = self.elapsed + self._env.step_dt
         self._update()
 
@@ -124,8 +129,11 @@ class GoalCommand(CommandTerm):
         time_left = self._env.max_episode_length_s - self.elapsed
 
         self.value = torch.stack((ahead, left, z, turn, time_left), dim=1)
-        """Way to the goal in the frame of the base's heading, x, y and z, m; turn to the goal's
-        heading, rad; time left, s. Shape: (num_envs, 5)."""
+        """Present command: where the goal is, and the time left to reach it. Shape: (num_envs, 5).
+
+        Columns: vector from the base to the goal (x ahead, y to the left, z up), m; angle from the
+        robot's heading to the goal's heading, rad; time left in the episode, s.
+        """
         distance = torch.linalg.vector_norm(self.value[:, :2], dim=1)
         self.moving = (distance > ARRIVED_DISTANCE).float()
         self.still = 1.0 - self.moving

@@ -1,7 +1,8 @@
-"""Reward terms of goals (``GoalCommand``): ``term(env, **params)`` → (num_envs,) float32.
+"""Reward terms for reaching a goal: functions ``term(env, **params)`` → (num_envs,) float32.
 
-d is the way from the robot to its goal, v and ω are the base's velocities in its frame, and 1[…] is
-1 where the condition holds and else 0.
+The goal is that of a :class:`~legged_envs.mdp.goal_command.GoalCommand`. d is the vector from the
+base to the goal, m. v and ω are the base's linear and angular velocity in the base frame, m/s and
+rad/s. t_left is the time until the end of the episode, s. 1[…] is 1 if the condition holds, else 0.
 """
 
 import torch
@@ -30,12 +31,13 @@ def goal_position(
     duration: float = 4.0,
     command: str = "goal",
 ) -> Tensor:
-    """Return the reward for being at the goal in the end: 1[t_left < T] / T / (1 + ‖d‖²).
+    """Return the reward for being at the goal in the last seconds of an episode.
 
-    Source: Rudin et al. 2022.
+    It is 1[t_left < T] / T / (1 + ‖d‖²), with d the vector from the base to the goal, m. Source:
+    Rudin et al. 2022.
 
     Args:
-        duration: T, time before the end in which the position counts, s.
+        duration: T, time before the end of the episode during which the reward is given, s.
         command: Name of the goal command.
     """
     goal = env.commands[command]
@@ -51,14 +53,14 @@ def goal_heading(
     near: float = 2.0,
     command: str = "goal",
 ) -> Tensor:
-    """Return the reward for having the heading of the goal near it in the end.
+    """Return the reward for facing the goal's heading, near the goal, in an episode's last seconds.
 
     It is 1[t_left < T] / T · 1[‖d_xy‖ < near] / (1 + Δψ²). Δψ is the angle from the robot's heading
-    to the goal's. Source: Rudin et al. 2022.
+    to the goal's heading, rad. Source: Rudin et al. 2022.
 
     Args:
-        duration: T, time before the end in which the heading counts, s.
-        near: Distance from the goal within which it counts, m.
+        duration: T, time before the end of the episode during which the reward is given, s.
+        near: Horizontal distance from the goal below which the reward is given, m.
         command: Name of the goal command.
     """
     goal = env.commands[command]
@@ -79,8 +81,8 @@ def stall(
     """Return 1 if the robot waits far from its goal: 1[‖d_xy‖ > distance] · 1[‖v_xy‖ < speed].
 
     Args:
-        distance: Distance from the goal above which the robot should move, m.
-        speed: Speed below which it waits, m/s.
+        distance: Horizontal distance from the goal above which the robot should move, m.
+        speed: Horizontal speed of the base below which the robot counts as waiting, m/s.
         command: Name of the goal command.
     """
     goal = env.commands[command]
@@ -93,10 +95,10 @@ def stall(
 
 
 def move_in_direction(env: Env, command: str = "goal") -> Tensor:
-    """Return the cosine of the horizontal angle between the velocity and the way to the goal.
+    """Return the cosine of the horizontal angle between the velocity and the direction of the goal.
 
-    It is v · d / max(‖v‖ ‖d‖, 0.05). It is smaller near the goal and at rest, where the product of
-    the norms, m²/s, is below 0.05.
+    It is v · d / max(‖v‖ ‖d‖, 0.05), with horizontal v and d. The value falls to 0 at the goal and
+    at rest, where the product of the norms is below 0.05 m²/s.
 
     Args:
         command: Name of the goal command.
@@ -119,14 +121,14 @@ def goal_stand_still(
     last: float = 1.0,
     command: str = "goal",
 ) -> Tensor:
-    """Return the speed of a robot that has arrived and should stand still: 2.5 ‖v‖ + ‖ω‖.
+    """Return the motion of a robot that should stand still at its goal: 2.5 ‖v‖ + ‖ω‖.
 
-    It is 0 where the robot has not arrived, or more time than ``last`` is left.
+    It is 0 for robots that have not arrived, and 0 before the last ``last`` seconds of the episode.
 
     Args:
-        near: Distance from the goal within which a robot has arrived, m.
-        turn: Angle to the goal's heading within which it has arrived, rad.
-        last: Time before the end in which it should stand still, s.
+        near: Distance from the goal below which a robot has arrived, m.
+        turn: Largest angle between the robot's heading and the goal's heading on arrival, rad.
+        last: Time before the end of the episode during which robots should stand still, s.
         command: Name of the goal command.
     """
     goal = env.commands[command]

@@ -1,12 +1,12 @@
-"""Kernels that turn errors into rewards."""
+"""Kernels: functions that convert an error to a reward."""
 
 from torch import Tensor
 
 
 def exponential(error: Tensor, sigma: float) -> Tensor:
-    """Return exp(−error / σ).
+    """Return the reward exp(−error / σ), which is 1 for no error and near 0 for large errors.
 
-    The memory of ``error`` is reused, so it must not be a tensor of the state.
+    The result overwrites the memory of ``error``. Do not pass a tensor that is used later.
 
     Args:
         error: Error, at least 0. Shape: (num_envs,).

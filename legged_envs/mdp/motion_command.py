@@ -1,4 +1,4 @@
-"""Reference motions as a command: imitate this clip from here on."""
+"""The motion command: imitate a reference motion (a clip) from a given time of the clip on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,45 +23,66 @@ from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
-"""Speed of a reference's base, m/s and rad/s together, above which it asks the robot to move."""
+"""Speed of the reference's base above which the command counts as "move".
+
+It is compared with the norm of (vx m/s, vy m/s, ωz rad/s).
+"""
 JOINT_VEL_SCALE = 0.05
-"""Factor of joint velocities in the window, as in the policy's own observation."""
+"""Scale of joint velocities in ``MotionCommand.value``: as in the proprioceptive observations."""
 ANG_VEL_SCALE = 0.25
-"""Factor of angular velocities in the window, as in the policy's own observation."""
+"""Scale of angular velocities in ``MotionCommand.value``: as in the proprioceptive observations."""
 
 
 @dataclass
 class MotionCommandCfg(Configuration):
-    """Each episode imitates a clip from a drawn time on, or has no reference at all."""
+    """Configuration of a command to imitate motion clips.
+
+    Each episode starts at a drawn time of a drawn clip, or has no clip to imitate.
+    """
 
     motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions
-    """Function that gives the clips of a robot, all of one frame rate, such as
-    ``MotionFiles(("kick.npz",))``."""
+    """Function that loads the clips of a robot, for example ``MotionFiles(("kick.npz",))``.
+
+    All clips must have the same frame rate.
+    """
     clips: tuple[str, ...] = ()
     """Names of the clips to imitate. Empty: all clips."""
     key_bodies: tuple[str, ...] = ()
-    """Bodies with a target position in the base frame. Empty: the feet."""
+    """Names of key bodies: bodies with a target position relative to the base. Empty: the feet."""
     window: tuple[int, ...] = (1, 2, 4, 8)
-    """Numbers of control steps ahead that the reference observation shows. The first must be 1."""
+    """Control steps ahead of the present for which the policy observes the reference.
+
+    One frame of the observation for each entry. The first entry must be 1.
+    """
     reference_fraction: float = 0.7
-    """Probability that an episode has a reference. Others follow the velocity command."""
+    """Probability that an episode has a clip to imitate, 0 to 1.
+
+    The other episodes follow the velocity command.
+    """
     end: Literal["clip", "loop", "hold"] = "clip"
-    """Behaviour after the end of a clip (:class:`~legged_envs.motions.MotionLibrary`)."""
+    """Behaviour after the last frame of a clip.
+
+    ``"loop"``: start again. ``"hold"``: stay in the last frame. ``"clip"``: start again if
+    ``Motion.loop`` of the clip is True, else hold.
+    """
     starts: StartCfg = field(default_factory=StartCfg)
-    """Choice of the places where episodes start. Adaptive starts depend on all failures so far,
-    also those before a seeded ``reset``."""
+    """Choice of the clip and the time in it at which an episode starts.
+
+    Adaptive starts prefer times at which episodes fail. They use all failures since the environment
+    was made; a ``reset`` with a seed does not clear them.
+    """
 
     def build(self, env: Env) -> "MotionCommand":
-        """Make the motion commands of an environment.
+        """Make the motion command of all environments of ``env``.
 
         Raises:
-            ValueError: The window or a fraction is wrong, or a clip does not fit the robot. The
-                message names the field or the clip.
+            ValueError: ``window`` or ``reference_fraction`` is wrong, or a clip does not fit the
+                robot. The message names the field or the clip.
         """
         return MotionCommand(self, env)
 
     def check(self) -> None:
-        """Check the window and the fraction.
+        """Check ``window`` and ``reference_fraction``.
 
         Raises:
             ValueError: A field is wrong. The message names it.
@@ -74,7 +95,7 @@ class MotionCommandCfg(Configuration):
         check_number("MotionCommandCfg.reference_fraction", self.reference_fraction, 0.0, 1.0)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
-        """Load the clips of a robot to imitate.
+        """Load the clips that a robot should imitate, restricted to ``clips``.
 
         Raises:
             ValueError: There is no clip with one of the names.
@@ -105,20 +126,22 @@ class _Targets:
 
 
 class MotionCommand(CommandTerm):
-    """The reference of every environment: a target one control step ahead, and later steps.
+    """The clip that each environment imitates: the reference one and more control steps ahead.
 
-    After a step the robot should be where the ``target_…`` of before the step were. Targets of
-    bodies are one physics step older, as are the simulation's own body positions.
+    The attributes ``target_…`` have the reference one control step ahead. A perfect imitation
+    reaches them at the end of the next step. Targets of bodies are one physics step older, like the
+    body positions of the simulation, so that both can be compared.
 
-    An environment without a reference has ``available`` 0 and a window of 0, and its targets are
-    those of a clip that plays without effect. It is the same where a frame of the window is not
-    valid.
+    ``value`` is the window: the reference at each of ``cfg.window`` control steps ahead, as one row
+    of numbers for the policy. :attr:`frame_sizes` describes the parts of each frame of it.
 
-    ``value`` is the window, frame after frame; :attr:`frame_sizes` has the parts of a frame.
+    An environment without a reference has ``available`` 0 and a window of zeros. Do not use its
+    targets: they are from a clip that the environment does not imitate. The same is true for an
+    environment with an invalid frame in its window.
 
     Args:
-        cfg: The clips, the window and the starts.
-        env: The environment.
+        cfg: Clips, window and choice of the starts.
+        env: Environment with the robot that imitates.
 
     Raises:
         ValueError: A field of ``cfg`` is wrong. The message names it.
@@ -129,16 +152,21 @@ class MotionCommand(CommandTerm):
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor
-    """Base positions of the window, m, the target first. Shape: (num_envs, len(window), 3)."""
+    """Positions of the reference's base at the times of the window, world frame, m.
+
+    Shape: (num_envs, len(window), 3). Entry 0 is one control step ahead.
+    """
     window_root_quat_w: torch.Tensor
-    """Base orientations of the window, (w, x, y, z), the target first.
-    Shape: (num_envs, len(window), 4)."""
+    """Orientations (w, x, y, z) of the reference's base at the times of the window, world frame.
+
+    Shape: (num_envs, len(window), 4). Entry 0 is one control step ahead.
+    """
     target_gravity: torch.Tensor
-    """Target of the unit gravity vector in the base frame. Shape: (num_envs, 3)."""
+    """Target of the projected gravity: unit vector in the base frame. Shape: (num_envs, 3)."""
     target_lin_vel_b: torch.Tensor
-    """Target of the base's velocity in its frame, m/s. Shape: (num_envs, 3)."""
+    """Target of the base's linear velocity in the base frame, m/s. Shape: (num_envs, 3)."""
     target_ang_vel_b: torch.Tensor
-    """Target of the base's angular velocity in its frame, rad/s. Shape: (num_envs, 3)."""
+    """Target of the base's angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
     target_joint_pos: torch.Tensor
     """Target joint positions, rad. Shape: (num_envs, num_joints)."""
     target_joint_vel: torch.Tensor
@@ -153,15 +181,17 @@ class MotionCommand(CommandTerm):
         device = env.device
 
         self.cfg = cfg
-        """The clips, the window and the starts."""
+        """Configuration: clips, window and choice of the starts."""
         self._env = env
         library = MotionLibrary(cfg.load(robot), robot, device, cfg.end)
 
         self.key_bodies = cfg.key_bodies or robot.foot_names
-        """Names of the bodies of ``target_key_pos_b``, for ``RobotState.bodies``."""
+        """Names of the key bodies, in the order of ``target_key_pos_b``."""
         self.player = MotionPlayer(library, env.num_envs)
-        """Clip of each environment and the time in it, which is that of the robots' present
-        state."""
+        """Player with the clip of each environment and the time in it.
+
+        This is the time of the robot's present state, one control step before that of the targets.
+        """
         self._body_ids = library.body_ids(robot.base_body, *self.key_bodies)
         self._sampler = StartSampler(library, cfg.starts)
         self._random = env.random.stream("command/motion")
@@ -178,11 +208,11 @@ class MotionCommand(CommandTerm):
 
     @property
     def frame_sizes(self) -> dict[str, int]:
-        """Length of each part of a window frame, in its order.
+        """Name → length of each part of one frame of ``value``, in the order of the parts.
 
-        The parts are joint positions relative to the default pose, rad; joint velocities, rad/s ·
-        0.05; gravity and velocity, m/s, in the base frame; angular velocity, rad/s · 0.25; height,
-        m.
+        The parts are: joint positions relative to the default pose, rad; joint velocities,
+        0.05 · rad/s; unit gravity vector, linear velocity, m/s, and angular velocity, 0.25 · rad/s,
+        of the base in its frame; height of the base, m.
         """
         joints = self._env.sim.robot.num_joints
         return {
@@ -195,7 +225,9 @@ class MotionCommand(CommandTerm):
         }
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Let environments start at given times of given clips from their next reset on.
+        """Fix the clip and time at which each environment starts, from its next reset on.
+
+        :meth:`release` undoes it.
 
         Args:
             clips: Indices into ``player.library.names``. Shape: (num_envs,) or ().
@@ -225,10 +257,12 @@ class MotionCommand(CommandTerm):
         )
 
     def withhold(self, mask: torch.Tensor) -> None:
-        """Leave environments without a reference from their next reset on.
+        """Give environments no clip to imitate, from their next reset on.
+
+        :meth:`release` undoes it.
 
         Args:
-            mask: True for these environments. Shape: (num_envs,), bool.
+            mask: True for environments without a clip. Shape: (num_envs,), bool.
 
         Raises:
             ValueError: The mask has another shape or dtype.
@@ -242,12 +276,15 @@ class MotionCommand(CommandTerm):
         self._withheld = mask.to(self._env.device).clone()
 
     def release(self) -> None:
-        """Undo :meth:`pin` and :meth:`withhold`: starts are drawn again."""
+        """Undo :meth:`pin` and :meth:`withhold`: later resets draw clips and times again."""
         self._pinned = None
         self._withheld = None
 
     def end_episodes(self, env_ids: torch.Tensor) -> None:
-        """Record the failures of ``env_ids`` (n,) for adaptive starts."""
+        """Count at which times of their clips the episodes of ``env_ids`` (n,) failed.
+
+        Adaptive starts use these counts.
+        """
         if self.cfg.starts.adaptive:
             terminated = self._env.terminations.terminated[env_ids]
             # Without a reference a fall is not the fault of a place in a clip.
@@ -257,7 +294,7 @@ class MotionCommand(CommandTerm):
             self._sampler.record(clips, times, failed)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw a start for ``env_ids`` (n,)."""
+        """Draw a clip and a time in it for ``env_ids`` (n,), which start an episode."""
         # Drawn also where starts are pinned: the stream does not depend on it.
         clips, times = self._sampler.draw(self._random, env_ids)
         share = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
@@ -274,19 +311,20 @@ class MotionCommand(CommandTerm):
         self._set_rows(env_ids, self._compute_targets(env_ids))
 
     def advance(self) -> None:
-        """Let one control step pass."""
+        """Advance all clips by one control step, and update the targets and the window."""
         self.player.advance(self._env.step_dt)
         # A slice: indices of all environments would copy all rows.
         self._set(self._compute_targets(slice(None)))
 
     def start_pose(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, MotionSample]:
-        """Return the environments with a reference, and their references at the present time.
+        """Return the clip's state at its present time, at which an event can place the robots.
 
         Args:
-            env_ids: Indices of environments. Shape: (n,).
+            env_ids: Indices of environments that start an episode. Shape: (n,).
 
         Returns:
-            Indices of those with a reference, (m,), and the reference of each, (m, …).
+            Indices of those of ``env_ids`` that have a clip to imitate, (m,), and the state of each
+            of these in its clip, (m, …).
         """
         followers = env_ids[self._has_reference[env_ids]]
         return followers, self.player.sample(env_ids=followers)
@@ -371,7 +409,7 @@ class MotionCommand(CommandTerm):
         return self.player.library.sample_bodies(clips, times, self._body_ids)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``; targets and window follow from it.
+        """Restore a state from ``state_dict``, and compute the targets and the window again.
 
         Raises:
             KeyError: A part of the state is missing.
@@ -381,11 +419,11 @@ class MotionCommand(CommandTerm):
 
 
 def motion_command(commands: Commands, name: str = "motion") -> "MotionCommand":
-    """Return a motion command by name.
+    """Return a motion command of an environment by name, and check its type.
 
     Args:
         commands: The commands of an environment (:class:`~legged_envs.managers.CommandManager`).
-        name: Name of the command.
+        name: Name of the command in ``TaskCfg.commands``.
 
     Raises:
         ValueError: There is no motion command with that name.

@@ -1,4 +1,7 @@
-"""Observation terms: ``term(env, **params)`` → (num_envs, size) float32."""
+"""Observation terms: functions ``term(env, **params)`` → (num_envs, size) float32.
+
+"Size" in a docstring is the number of columns. The base frame has x ahead, y to the left, z up.
+"""
 
 import torch
 from torch import Tensor
@@ -10,10 +13,12 @@ from legged_envs.robots import RobotCfg
 
 
 def command(env: Env, name: str = "velocity") -> Tensor:
-    """Return the present command. Size: that of the command.
+    """Return the present command, for example (vx m/s, vy m/s, ωz rad/s) of a velocity command.
+
+    Size: that of the command.
 
     Args:
-        name: Name of the command. A velocity command is (vx m/s, vy m/s, ωz rad/s).
+        name: Name of the command.
     """
     return env.commands[name]
 
@@ -24,12 +29,12 @@ def projected_gravity(env: Env) -> Tensor:
 
 
 def base_ang_vel(env: Env) -> Tensor:
-    """Return the angular velocity of the base in its frame, rad/s. Size: 3."""
+    """Return the angular velocity of the base in the base frame, rad/s. Size: 3."""
     return env.robot.ang_vel_b
 
 
 def base_lin_vel(env: Env) -> Tensor:
-    """Return the velocity of the base in its frame, m/s. Size: 3."""
+    """Return the linear velocity of the base in the base frame, m/s. Size: 3."""
     return env.robot.lin_vel_b
 
 
@@ -44,7 +49,7 @@ def joint_vel(env: Env) -> Tensor:
 
 
 def last_action(env: Env) -> Tensor:
-    """Return the action of the last step, within ±``action_limit`` of the task. Size: num_actions.
+    """Return the action of the last control step, clipped to ±``action_limit``. Size: num_actions.
 
     It is 0 after a reset.
     """
@@ -52,9 +57,9 @@ def last_action(env: Env) -> Tensor:
 
 
 def before_previous_action(env: Env) -> Tensor:
-    """Return the action two steps before that of :func:`last_action`. Size: num_actions.
+    """Return the action two control steps earlier than :func:`last_action`. Size: num_actions.
 
-    It is 0 where the episode had no such action.
+    It is 0 in the first two steps of an episode.
     """
     return env.actions.before_previous
 
@@ -73,7 +78,7 @@ def base_height(env: Env) -> Tensor:
 
 
 def foot_contact(env: Env) -> Tensor:
-    """Return 1 for each foot that stands, else 0. Size: num_feet."""
+    """Return 1 for each foot on the ground, 0 for each foot in the air. Size: num_feet."""
     # Networks take numbers, not bools.
     return env.robot.foot_contact.float()
 
@@ -84,7 +89,7 @@ def foot_height(env: Env) -> Tensor:
 
 
 def foot_air_time(env: Env) -> Tensor:
-    """Return the duration of each foot's swing, s. Size: num_feet."""
+    """Return the time for which each foot has been in the air, s. Size: num_feet."""
     return env.robot.foot_air_time
 
 
@@ -94,21 +99,23 @@ def friction(env: Env) -> Tensor:
 
 
 def base_mass_offset(env: Env) -> Tensor:
-    """Return the mass that randomisation added to the base, kg. Size: 1."""
+    """Return the mass that domain randomisation added to the base, kg. Size: 1."""
     # The base is body 0.
     mass = env.sim.get_parameter("body_mass")[:, :1]
     return mass - env.sim.default_parameter("body_mass")[:, :1]
 
 
 def base_com_offset(env: Env) -> Tensor:
-    """Return the distance by which randomisation moved the base's centre of mass, m. Size: 3."""
+    """Return the shift of the base's centre of mass by domain randomisation, m. Size: 3."""
     # The base is body 0.
     com = env.sim.get_parameter("com")[:, 0]
     return com - env.sim.default_parameter("com")[:, 0]
 
 
 def gain_scale(env: Env) -> Tensor:
-    """Return kp and kd of the first joint that has both, relative to the robot's. Size: 2.
+    """Return the factors by which domain randomisation multiplied kp and kd. Size: 2.
+
+    They are those of the first joint with both gains.
 
     Raises:
         ValueError: No joint has both gains.
@@ -133,9 +140,10 @@ def _first_joint_with_gains(robot: RobotCfg) -> int:
 
 
 def reference_window(env: Env, motion: str = "motion") -> Tensor:
-    """Return the reference of the steps to come, 0 where there is none.
+    """Return the clip to imitate at some control steps ahead, 0 for robots without a clip.
 
-    Its size, units and order are those of :class:`~legged_envs.mdp.motion_command.MotionCommand`.
+    It is ``value`` of :class:`~legged_envs.mdp.motion_command.MotionCommand`, which documents size,
+    units and order.
 
     Args:
         motion: Name of the motion command.
@@ -144,7 +152,7 @@ def reference_window(env: Env, motion: str = "motion") -> Tensor:
 
 
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
-    """Return 1 where there is a reference to imitate, else 0. Size: 1.
+    """Return 1 for robots with a motion clip to imitate at present, else 0. Size: 1.
 
     Args:
         motion: Name of the motion command.
@@ -157,9 +165,9 @@ def command_or_reference_velocity(
     command: str = "velocity",
     motion: str = "motion",
 ) -> Tensor:
-    """Return the velocity (vx, vy, ωz) to follow in the base frame, m/s and rad/s. Size: 3.
+    """Return the target velocity (vx, vy, ωz) in the base frame, m/s and rad/s. Size: 3.
 
-    It is that of the reference where there is one, else the commanded velocity.
+    It is the clip's velocity for robots that imitate a motion clip, else the velocity command.
 
     Args:
         command: Name of the velocity command.
@@ -174,11 +182,12 @@ def command_or_reference_velocity(
 
 
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
-    """Return the reference of the steps to come, and the way to its base; 0 where there is none.
+    """Return the clip at some control steps ahead, with its base pose relative to the robot.
 
-    Each frame of :func:`reference_window` is followed by the way from the base to the reference's
-    base in the base frame, m, and twice the (x, y, z) of the quaternion of the turn, which are rad
-    for small turns. Size: that of the window and 6 for each frame.
+    It is :func:`reference_window` with 6 more numbers after each frame: the vector from the robot's
+    base to the reference's base in the base frame, m, and 2 (x, y, z) of the quaternion of the
+    rotation between both, which is the rotation vector, rad, for small angles. It is 0 for robots
+    without a clip. Size: that of ``reference_window`` plus 6 for each frame.
 
     Args:
         motion: Name of the motion command.
@@ -202,9 +211,9 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
 
 
 def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
-    """Return the way from each key body to its target in the base frame, m, 0 without a reference.
+    """Return the vector from each key body to its target in the motion clip, base frame, m.
 
-    Size: 3 for each key body.
+    It is 0 for robots without a clip. Size: 3 for each key body.
 
     Args:
         motion: Name of the motion command.
@@ -223,16 +232,16 @@ def height_scan(
     limit: float = 1.0,
     lookup: str = "lowest",
 ) -> Tensor:
-    """Return the depth of the ground below the base at points around it, less ``offset``, m.
+    """Return the height of the base above the ground at a grid of points, minus ``offset``, m.
 
-    The points turn with the heading; those of one x are neighbours. Source: legged_gym ``heights``.
-    Size: len(x) · len(y).
+    The grid is centred on the base and turns with its heading. Points with the same x are
+    neighbours in the result. Source: legged_gym ``heights``. Size: len(x) · len(y).
 
     Args:
-        x: x of the points ahead of the base, m.
-        y: y of the points to the left of the base, m.
-        offset: Depth that becomes 0, m.
-        limit: Bound of the values, m: they are clipped to ±``limit``.
+        x: Distances of the points ahead of the base, m.
+        y: Distances of the points to the left of the base, m.
+        offset: Height of the base above the ground for which the value is 0, m.
+        limit: Values are clipped to ±``limit``, m.
         lookup: Method of :class:`~legged_envs.sim.ground.Ground` that gives heights: ``"lowest"``,
             ``"bilinear"`` or ``"height"``.
     """
@@ -248,15 +257,15 @@ def foot_scan(
     lookup: str = "lowest",
     limit: float = 1.0,
 ) -> Tensor:
-    """Return the height of each foot's origin above nine points of the ground around it, m.
+    """Return the height of each foot above nine points of the ground around it, m.
 
-    The points turn with the heading. Source: LeggedGym-Ex ``height_around_feet``. Size: num_feet ·
-    9.
+    The points are a 3 × 3 grid around the origin of the foot, turned with the base's heading.
+    Source: LeggedGym-Ex ``height_around_feet``. Size: num_feet · 9.
 
     Args:
         reach: Distance between neighbouring points, m.
         lookup: Method of :class:`~legged_envs.sim.ground.Ground` that gives heights.
-        limit: Bound of the values, m: they are clipped to ±``limit``.
+        limit: Values are clipped to ±``limit``, m.
     """
     foot_pos = env.robot.foot_pos_w
     foot_z = foot_pos[..., 2:]
@@ -272,7 +281,7 @@ def foot_scan(
 
 
 def foot_ground_normal(env: Env) -> Tensor:
-    """Return the unit normal of the ground under each foot in the frame of the heading.
+    """Return the ground's unit normal under each foot, in a frame that turns with the heading only.
 
     Size: num_feet · 3.
     """
@@ -288,12 +297,12 @@ def foot_ground_normal(env: Env) -> Tensor:
 
 
 def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
-    """Return the distance of each foot from an edge of the terrain, m. Size: num_feet.
+    """Return the horizontal distance of each foot from the nearest edge of the terrain, m.
 
-    An edge is steeper than the terrain's ``slope_threshold``.
+    An edge is a place that is steeper than the terrain's ``slope_threshold``. Size: num_feet.
 
     Args:
-        limit: Largest value, m, also on a plane, which has no edges.
+        limit: Largest value, m. It is the value on a plane, which has no edges.
     """
     x, y, _ = env.robot.foot_pos_w.unbind(-1)
     if env.sim.ground is None:

@@ -1,9 +1,9 @@
-"""Reward terms of reference motions: ``term(env, **params)`` → (num_envs,) float32.
+"""Reward terms for imitating a motion clip: functions ``term(env, **params)`` → (num_envs,).
 
-The motions are those of a :class:`~legged_envs.mdp.motion_command.MotionCommand`. All but
-:func:`without_reference` are 0 where there is no reference to imitate. x̂ is the value of x in the
-reference. q are joint positions, g is the unit gravity vector in the base frame, v and ω are the
-base's velocities in its frame.
+The reference is that of a :class:`~legged_envs.mdp.motion_command.MotionCommand`. All terms except
+:func:`without_reference` are 0 for robots without a reference. x̂ is the value of x in the
+reference. q are joint positions, rad. g is the unit gravity vector in the base frame. v and ω are
+the linear and angular velocity of the base in the base frame, m/s and rad/s.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,10 @@ def without_reference(
     motion: str = "motion",
     **params: Any,
 ) -> Tensor:
-    """Return another reward term where there is no reference to imitate, else 0.
+    """Return ``term`` for robots that imitate no motion clip at present, and 0 for the others.
 
     Args:
-        term: The reward term.
+        term: Reward term to evaluate, for example one for the commanded velocity.
         motion: Name of the motion command.
         **params: Parameters of ``term``.
     """
@@ -38,7 +38,9 @@ def reference_joint_pos(
     sigma: float,
     motion: str = "motion",
 ) -> Tensor:
-    """Return the reward for the reference's joint positions: exp(−Σ (q − q̂)² / σ).
+    """Return the reward for imitating the clip's joint positions: exp(−Σ (q − q̂)² / σ).
+
+    q̂ are the joint positions of the clip, rad. It is 0 for robots without a clip.
 
     Args:
         sigma: σ, rad². Source: 4 in LeggedGym-Ex ``tracking_ref_dof_pos``.
@@ -55,7 +57,9 @@ def reference_joint_vel(
     sigma: float,
     motion: str = "motion",
 ) -> Tensor:
-    """Return the reward for the reference's joint velocities: exp(−Σ |q̇ − q̇̂| / σ).
+    """Return the reward for imitating the clip's joint velocities: exp(−Σ |q̇ − q̇̂| / σ).
+
+    q̇̂ are the joint velocities of the clip, rad/s. It is 0 for robots without a clip.
 
     Args:
         sigma: σ, rad/s. Source: 100 in LeggedGym-Ex ``tracking_ref_dof_vel``.
@@ -73,15 +77,18 @@ def reference_root_pose(
     planar: bool = False,
     motion: str = "motion",
 ) -> Tensor:
-    """Return the reward for the reference's base pose: exp(−(‖p − p̂‖² + 0.1 d²) / σ).
+    """Return the reward for imitating the clip's base pose: exp(−(‖p − p̂‖² + 0.1 d²) / σ).
 
-    With ``planar``, p is the position in the world and d² = 2 (1 − |⟨quat, quat̂⟩|), as in
-    LeggedGym-Ex ``tracking_ref_root_pose``. Without it, p is the height alone and d² = ‖g − ĝ‖² /
-    4, which is the same for small tilts without a turn.
+    p̂ is the position of the base in the clip, and d the difference of the orientations. With
+    ``planar``, p is the position in the world frame and d² = 2 (1 − |⟨quat, quat̂⟩|), as in
+    LeggedGym-Ex ``tracking_ref_root_pose``. Without ``planar``, p is the height of the base only
+    and d² = ‖g − ĝ‖² / 4. Both d² agree for small tilts with equal heading. It is 0 for robots
+    without a clip.
 
     Args:
         sigma: σ, m². Source: 0.2 in LeggedGym-Ex.
-        planar: False for policies that cannot know their place on the ground.
+        planar: True if the horizontal position and the heading count too. Use False for policies
+            that do not observe their position in the world.
         motion: Name of the motion command.
     """
     robot = env.robot
@@ -108,14 +115,15 @@ def reference_root_vel(
     angular: float = 1.0,
     motion: str = "motion",
 ) -> Tensor:
-    """Return the reward for the reference's base velocity in the base frame.
+    """Return the reward for imitating the velocity of the clip's base, each in its own base frame.
 
-    It is exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ). Source: LeggedGym-Ex ``tracking_ref_root_vel``.
+    It is exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ), with the clip's velocities v̂ and ω̂, and 0 for
+    robots without a clip. Source: LeggedGym-Ex ``tracking_ref_root_vel``.
 
     Args:
         sigma: σ, (m/s)². Source: 1 in LeggedGym-Ex.
-        angular: Weight of the angular velocity, m²/rad². LeggedGym-Ex has 1; with it the fast
-            rocking of a gait hides the rest.
+        angular: Weight of the angular velocity, m²/rad². LeggedGym-Ex has 1. With 1, the fast
+            rocking of the base in a gait dominates the error.
         motion: Name of the motion command.
     """
     robot = env.robot
@@ -131,10 +139,11 @@ def reference_key_pos(
     sigma: float,
     motion: str = "motion",
 ) -> Tensor:
-    """Return the reward for the reference's key bodies: exp(−Σ ‖x − x̂‖² / σ).
+    """Return the reward for imitating the positions of the clip's key bodies: exp(−Σ ‖x − x̂‖² / σ).
 
-    x are the positions of the key bodies in the base frame. LeggedGym-Ex compares them in the
-    world.
+    x are the positions of the key bodies (``MotionCommandCfg.key_bodies``) in the base frame, m,
+    and x̂ those of the clip. LeggedGym-Ex compares them in the world frame. It is 0 for robots
+    without a clip.
 
     Args:
         sigma: σ, m². Source: 0.1 in LeggedGym-Ex.

@@ -1,11 +1,13 @@
-"""Reward terms: ``term(env, **params)`` → (num_envs,) float32.
+"""Reward terms: functions ``term(env, **params)`` → (num_envs,) float32.
 
-A term is as LeggedGym-Ex's ``_reward_<name>`` where that has one, unless stated otherwise. q are
-joint positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base
-frame, v and ω the base's velocities in its frame, v_f the velocity of a foot's origin, c = (vx, vy,
-ωz) the command, and 1[…] is 1 where the condition holds and else 0.
+A term with the name of a ``_reward_<name>`` in LeggedGym-Ex has the same formula, unless its
+docstring states otherwise. Symbols: q joint positions, q0 default joint pose, rad; τ joint torques,
+N·m; a_t actions; g unit gravity vector in the base frame; v and ω linear and angular velocity of
+the base in the base frame; v_f velocity of a foot's origin; c = (vx, vy, ωz) velocity command; 1[…]
+is 1 if the condition holds, else 0.
 
-Terms of reference motions and of goals are in files of their names, and also in this module.
+Terms for motion clips (``reference_rewards.py``) and for goals (``goal_rewards.py``) can be
+imported from this module as well.
 """
 
 import math
@@ -33,7 +35,9 @@ def tracking_lin_vel(
     sigma: float,
     command: str = "velocity",
 ) -> Tensor:
-    """Return the reward for the commanded linear velocity: exp(−‖c_xy − v_xy‖² / σ).
+    """Return the reward for following the commanded linear velocity: exp(−‖c_xy − v_xy‖² / σ).
+
+    c is the velocity command and v the velocity of the base in the base frame, m/s.
 
     Args:
         sigma: σ, (m/s)².
@@ -50,7 +54,7 @@ def tracking_ang_vel(
     sigma: float,
     command: str = "velocity",
 ) -> Tensor:
-    """Return the reward for the commanded turning velocity: exp(−(c_ω − ω_z)² / σ).
+    """Return the reward for following the commanded turning velocity: exp(−(c_ω − ω_z)² / σ).
 
     Args:
         sigma: σ, (rad/s)².
@@ -68,8 +72,10 @@ def alive(env: Env) -> Tensor:
 
 
 def termination(env: Env) -> Tensor:
-    """Return 1 if a termination term ended the episode in this step. The time limit does not
-    count."""
+    """Return 1 if a termination term ended the episode in this step: the robot failed.
+
+    It is 0 if the episode was truncated by the time limit.
+    """
     return env.terminations.terminated.float()
 
 
@@ -108,10 +114,10 @@ def torques(env: Env) -> Tensor:
 
 
 def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
-    """Return the torque above the limits, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
+    """Return the sum of torques above their soft limits, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
 
     Args:
-        soft_limit: Part of the torque limit τ_max that is free.
+        soft_limit: Fraction of the torque limit τ_max that is not penalised.
     """
     limit = env.robot.torque_limits * soft_limit
     # (x)⁺ is max(x, 0). abs() makes a new tensor, so the rest may be in place.
@@ -158,6 +164,8 @@ def action_smoothness(env: Env) -> Tensor:
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Return the number of penalised bodies with a contact force above ``threshold``.
 
+    The penalised bodies are those of the robot's configuration, for example thighs and shanks.
+
     Args:
         threshold: Contact force, N.
     """
@@ -167,10 +175,10 @@ def collision(env: Env, threshold: float = 0.1) -> Tensor:
 
 
 def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
-    """Return the sum of the joints' distances outside of their soft ranges, rad.
+    """Return the sum over joints of the distance by which they exceed their soft ranges, rad.
 
     Args:
-        soft_limit: Part of each range, about its middle, that is free.
+        soft_limit: Fraction of a joint's range, around its middle, that is not penalised.
     """
     joint_pos = env.robot.joint_pos
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
@@ -185,14 +193,15 @@ def feet_air_time(
     longest: float = math.inf,
     command: str = "velocity",
 ) -> Tensor:
-    """Return the swing time of feet that land, s: Σ (min(T_swing, ``longest``) − ``target``).
+    """Return the reward for long swings, s: Σ (min(T_swing, ``longest``) − ``target``).
 
-    It is 0 while the command is to stand still. A command to turn on the spot is one to move.
+    The sum is over the feet that land in this step, after a swing of T_swing, s. It is 0 while the
+    command is to stand still. A command to turn on the spot counts as a command to move.
 
     Args:
-        target: Swing time above which a step is rewarded, s.
-        longest: Longest swing time that counts, s. LeggedGym-Ex has no such bound. It keeps
-            training from making swings longer and longer.
+        target: Swing time above which a swing is rewarded, s. Shorter swings are penalised.
+        longest: Largest swing time that counts, s. A finite value prevents that training makes
+            swings longer and longer. LeggedGym-Ex has no bound.
         command: Name of the velocity command.
     """
     robot = env.robot
@@ -217,10 +226,10 @@ def single_stance_time(
     limit: float,
     command: str = "velocity",
 ) -> Tensor:
-    """Return the time for which a biped has been on one foot, s, at most ``limit``.
+    """Return the time for which a biped has been standing on one foot, s, at most ``limit``.
 
-    It is 0 on no or both feet, and while the command is to stand still. Source: Isaac Lab
-    ``feet_air_time_positive_biped``.
+    It is 0 while both feet or no feet are on the ground, and while the command is to stand still.
+    Source: Isaac Lab ``feet_air_time_positive_biped``.
 
     Args:
         limit: Longest time that counts, s.
@@ -236,11 +245,12 @@ def single_stance_time(
 def foot_clearance(env: Env, target: float) -> Tensor:
     """Return the height error of moving feet, m³/s: Σ ‖v_f,xy‖ (z_f − ``target``)².
 
-    z_f is the height of a foot's origin above its height in stance, m. LeggedGym-Ex has
-    exp(−Σ ‖v_f,xy‖ (z_f − target)² / 0.01), with almost no gradient for feet far from the target.
+    v_f is the velocity of a foot, m/s. z_f is the height of a foot's origin relative to a foot on
+    the ground, m. LeggedGym-Ex has exp(−Σ ‖v_f,xy‖ (z_f − target)² / 0.01). That has almost no
+    gradient for feet far from ``target``.
 
     Args:
-        target: Height of a moving foot, m.
+        target: Height that a moving foot should have, m.
     """
     # A foot's origin is its radius above the ground in stance.
     target_height = target + env.sim.robot.foot_radius
@@ -250,10 +260,10 @@ def foot_clearance(env: Env, target: float) -> Tensor:
 
 
 def feet_slip(env: Env) -> Tensor:
-    """Return the squared speed of standing feet, (m/s)²: Σ ‖v_f,xy‖².
+    """Return the sum of squared horizontal speeds of feet on the ground, (m/s)²: Σ ‖v_f,xy‖².
 
-    For a wheel, v_f is the velocity of the point next to the ground, which does not move while the
-    wheel rolls. LeggedGym-Ex has the norm, not squared.
+    v_f is the velocity of a foot's origin. For a wheel, it is the velocity of the wheel's point
+    next to the ground, which is 0 while the wheel rolls. LeggedGym-Ex sums speeds without a square.
     """
     robot = env.robot
     slip = robot.foot_speed.square().mul_(robot.foot_contact)
@@ -266,16 +276,17 @@ def trot(
     phase_time: float,
     command: str = "velocity",
 ) -> Tensor:
-    """Return the similarity of the foot contacts with an unhurried trot, 0 to 1.
+    """Return the similarity of the foot contacts to a slow trot, 0 to 1.
 
-    For two pairs of feet (i, j) and (k, l) with contacts b it is
+    In a trot, two diagonal feet stand while the other two swing. For the pairs of feet (i, j) and
+    (k, l) with contacts b, the value is
     (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / ``phase_time``, 1)) / 2. T is
-    the shortest time for which a foot has been standing or swinging, s. It is 0 while the command
-    is to stand still.
+    the time since the last change of the contact of any foot, s. It is 0 while the command is to
+    stand still.
 
     Args:
-        pairs: Indices of the two pairs of diagonal feet.
-        phase_time: Time of a phase of an unhurried trot, s.
+        pairs: Indices of the feet of both diagonal pairs.
+        phase_time: Duration of a stance from which a trot counts as slow, s.
         command: Name of the velocity command.
     """
     # A table of all 16 contact patterns takes one lookup in place of ten small operations.
@@ -304,9 +315,10 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Te
 
 
 def gait_contact(env: Env, gait: str = "gait") -> Tensor:
-    """Return the number of feet that stand or swing as a gait clock demands.
+    """Return the number of feet with the contact, on the ground or in the air, of the gait clock.
 
-    Source: LeggedGym-Ex ``contact`` of its ``g1``.
+    The gait clock is a command that prescribes when each foot stands. Source: LeggedGym-Ex
+    ``contact`` of its ``g1``.
 
     Args:
         gait: Name of the gait clock.
@@ -317,9 +329,9 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
 
 
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return the squared distance from the default pose while the command is to stand still, rad².
+    """Return Σ (q − q0)², rad², while the command is to stand still, else 0.
 
-    It is Σ (q − q0)².
+    It is the squared distance of the joints from the default pose q0.
 
     Args:
         command: Name of the velocity command.
@@ -330,7 +342,7 @@ def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return the sum of joint speeds while the command is to stand still, rad/s: Σ |q̇|.
+    """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is to stand still, else 0.
 
     Args:
         command: Name of the velocity command.
@@ -341,7 +353,7 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return 1 if all feet are on the ground while the command is to stand still.
+    """Return 1 if the command is to stand still and all feet are on the ground, else 0.
 
     Args:
         command: Name of the velocity command.
@@ -351,9 +363,10 @@ def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def posture(env: Env, gait: str = "gait") -> Tensor:
-    """Return the squared distance from the default pose, rad², of joints that a gait does not move.
+    """Return Σ (q − q0)², rad², over the joints that the gait does not move.
 
-    It is Σ (q − q0)² over joints that move legs sideways, arms, head and waist.
+    It is the squared distance from the default pose q0. These joints move the legs sideways, and
+    the arms, head and waist.
 
     Args:
         gait: Name of the gait clock.
@@ -367,7 +380,8 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Ten
     """Return the squared distance from the default pose, rad²: Σ (q − q0)².
 
     Args:
-        joints: Indices of joints. None: all joints. With the hips it is LeggedGym-Ex's ``hip_pos``.
+        joints: Indices of the joints to sum over. None: all joints. The hip joints give ``hip_pos``
+            of LeggedGym-Ex.
     """
     offset = env.robot.joint_offset
     if joints is not None:

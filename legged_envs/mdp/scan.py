@@ -1,4 +1,4 @@
-"""What a robot perceives of the ground: heights at points around it, and distances along rays."""
+"""Perception of the ground: height scans at points around the robot, and distances along rays."""
 
 import math
 from typing import TYPE_CHECKING
@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from legged_envs.sim import RobotState
 
 Direction = tuple[float, float, float]
-"""A direction in the base frame, of any length."""
+"""Direction (x, y, z) of a ray in the base frame. Its length does not matter."""
 SCAN_X = tuple(i / 10.0 for i in range(-8, 9))
-"""x of the points of a height scan, m: 1.7 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
+"""Default x (ahead of the base) of the points of a height scan, m: −0.8 to 0.8 every 0.1.
+
+Source: legged_gym and Isaac Lab.
+"""
 SCAN_Y = tuple(i / 10.0 for i in range(-5, 6))
-"""y of the points of a height scan, m: 1.1 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
+"""Default y (left of the base) of the points of a height scan, m: −0.5 to 0.5 every 0.1.
+
+Source: legged_gym and Isaac Lab.
+"""
 LOOKUPS = ("lowest", "bilinear", "height")
-"""Names of the methods of :class:`~legged_envs.sim.ground.Ground` that give heights."""
+"""Ways to read the ground's height: methods of :class:`~legged_envs.sim.ground.Ground`."""
 
 
 def grid(
@@ -29,9 +35,17 @@ def grid(
     x: tuple[float, ...],
     y: tuple[float, ...],
 ) -> Tensor:
-    """Return x and y of the points (x, y) of a grid, m; points with the same x are neighbours.
+    """Return the coordinates of all points of a grid as one row for x and one for y, m.
 
-    Shape: (2, len(x) · len(y)).
+    Points with the same x are neighbours.
+
+    Args:
+        env: Environment, on the device of which the tensor is made. It is made once for each grid.
+        x: Grid lines along x, m.
+        y: Grid lines along y, m.
+
+    Returns:
+        Row 0 has x and row 1 has y. Shape: (2, len(x) · len(y)).
     """
     # Made once for each grid: a scan reads it in every step.
     key = ("scan_grid", x, y)
@@ -54,12 +68,13 @@ def points_around(
     x: tuple[float, ...],
     y: tuple[float, ...],
 ) -> tuple[Tensor, Tensor]:
-    """Return world x and y of a grid around each of some places, turned with the robot's heading.
+    """Return the points of a grid around each of some positions, turned with the robot's heading.
 
     Args:
-        centres: World x and y of the places, m. Shape: (n, m, 2).
-        x: x of the points, m.
-        y: y of the points, m.
+        env: Environment with n robots.
+        centres: World x and y of the grids' centres, m, m for each robot. Shape: (n, m, 2).
+        x: Distances of the points ahead of a centre, m.
+        y: Distances of the points to the left of a centre, m.
 
     Returns:
         World x and y, m. Shapes: (n, m, len(x) · len(y)).
@@ -75,13 +90,13 @@ def turn_points(
     ahead: Tensor,
     left: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return world x and y of points relative to places with a heading.
+    """Convert points in frames with a position and a heading to world coordinates.
 
     Args:
-        yaw: Heading of each place, rad. Shape: (…, 1).
-        centres: World position of each place, m. Shape: (…, 2 or 3).
-        ahead: Distance of each point ahead of its place, m. Shape: (…, k).
-        left: Distance of each point to the left of its place, m. Shape: (…, k).
+        yaw: Heading of each frame, rad. Shape: (…, 1).
+        centres: World position of each frame's origin, m. Shape: (…, 2 or 3).
+        ahead: x of each point in its frame, m. Shape: (…, k).
+        left: y of each point in its frame, m. Shape: (…, k).
 
     Returns:
         World x and y, m. Shapes: (…, k).
@@ -102,11 +117,11 @@ def lookup_heights(
     ahead: Tensor,
     left: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the ground's height at points around each base, turned with its heading.
+    """Return the ground's height at points around the base of each robot.
 
     Args:
-        robot: The robots.
-        lookup: One of ``LOOKUPS``.
+        robot: State of the n robots.
+        lookup: Way to read the ground's height, one of ``LOOKUPS``.
         ahead: Distance of each point ahead of the base, m. Shape: (k,) or (n, k).
         left: Distance of each point to the left of the base, m. Shape: (k,) or (n, k).
 
@@ -128,12 +143,15 @@ def scan_points(
     y: tuple[float, ...] = SCAN_Y,
     lookup: str = "lowest",
 ) -> Tensor:
-    """Return the points of :func:`~legged_envs.mdp.observations.height_scan` in the world.
+    """Return the world positions of a height scan's points on the ground, for example to draw them.
+
+    They are the points of :func:`~legged_envs.mdp.observations.height_scan` with equal arguments.
 
     Args:
-        x: x of the points ahead of the base, m.
-        y: y of the points to the left of the base, m.
-        lookup: One of ``LOOKUPS``.
+        env: Environment with the robots.
+        x: Distances of the points ahead of the base, m.
+        y: Distances of the points to the left of the base, m.
+        lookup: Way to read the ground's height, one of ``LOOKUPS``.
 
     Returns:
         Positions, m. Shape: (num_envs, len(x) · len(y), 3).
@@ -147,7 +165,16 @@ def scan_heights(
     y: tuple[float, ...],
     lookup: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return world x, y and height of the points of a scan, m. Shapes: (num_envs, len(x) · len(y)).
+    """Return world x, world y and ground height of the points of a height scan.
+
+    Args:
+        env: Environment with the robots.
+        x: Distances of the points ahead of the base, m.
+        y: Distances of the points to the left of the base, m.
+        lookup: Way to read the ground's height, one of ``LOOKUPS``.
+
+    Returns:
+        x, y and height, m. Shapes: (num_envs, len(x) · len(y)).
 
     Raises:
         ValueError: ``lookup`` is not one of ``LOOKUPS``.
@@ -163,15 +190,16 @@ def ray_distances(
     position: tuple[float, float, float] = (0.3, 0.0, 0.1),
     farthest: float = 5.0,
 ) -> Tensor:
-    """Return the distance of the ground, or of an object, along rays, m.
+    """Return the distance along rays from the robot to the ground or to an object, m.
 
-    Each ray is a search in the scene: docs/physics.md has the times that they take.
+    The simulation casts each ray, which is slow; docs/physics.md has measured times.
 
     Args:
-        directions: Directions of the rays in the base frame, such as those of :func:`lidar` or
+        env: Environment with the robots.
+        directions: Directions of the rays in the base frame, for example from :func:`lidar` or
             :func:`depth_camera`.
         position: Start of the rays in the base frame, m.
-        farthest: Distance of rays that hit nothing, and largest distance, m.
+        farthest: Largest distance, m. Rays that hit nothing have this distance.
 
     Returns:
         Distances, m. Shape: (num_envs, len(directions)).
@@ -193,7 +221,7 @@ def _unit_vectors(directions: tuple[Direction, ...], device: torch.device) -> Te
 
 
 def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[Direction, ...]:
-    """Return the directions of a lidar: all around, from ahead to the left.
+    """Return the directions of a lidar's beams: a full turn, starting ahead and turning left.
 
     Args:
         beams: Number of beams, at least 1.
@@ -220,7 +248,7 @@ def depth_camera(
     view: float = 1.5,
     pitch: float = 0.5,
 ) -> tuple[Direction, ...]:
-    """Return the directions of the pixels of a camera, row by row from the top left.
+    """Return the directions of a depth camera's pixels, row by row from the top left.
 
     Args:
         width: Number of pixels in a row, at least 1.

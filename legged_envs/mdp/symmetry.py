@@ -1,4 +1,7 @@
-"""The mirrored world: observations and actions of a robot that is reflected in its x-z plane."""
+"""Mirroring of observations and actions, for policies that treat left and right equally.
+
+The robot is reflected in the x-z plane of its base: left and right are exchanged.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -8,9 +11,9 @@ from legged_envs.mdp.scan import SCAN_Y
 from legged_envs.robots import RobotCfg
 
 Entries = list[tuple[int, float]]
-"""For each entry of a term, the index of the entry that takes its place and the sign of that."""
+"""Mirroring of a term: for each entry of the result, (index of the source entry, its sign)."""
 Kind = Callable[[RobotCfg, int], Entries]
-"""A way to mirror: a function of a robot and the size of a term."""
+"""Function that returns the mirroring of a term, from a robot and the size of the term."""
 
 
 def _with_signs(*signs: float) -> Entries:
@@ -80,8 +83,10 @@ KINDS: dict[str, Kind] = {
     "foot": _mirror_feet,
     "scan": _mirror_scan,
 }
-"""Name of a kind of term → its way to mirror. The kind "action" is not here: it depends on the
-driven joints."""
+"""Name of a kind of term → function that returns its mirroring.
+
+The kind "action" is not in it, because its mirroring depends on the joints that have an action.
+"""
 
 
 def _mirror_actions(robot: RobotCfg, driven: Sequence[int]) -> Entries:
@@ -101,17 +106,17 @@ def _mirror_actions(robot: RobotCfg, driven: Sequence[int]) -> Entries:
 
 
 class Mirror:
-    """Mirrors vectors that are made of terms.
+    """Mirrors observation or action vectors: exchanges left and right, and changes signs.
 
     Args:
-        robot: The robot.
+        robot: Robot of the vectors. It defines the partner and the sign of each joint and foot.
         terms: (name, kind, size) of each term, in the order of the vector. The kind is one of
             ``KINDS`` or "action".
-        driven: Indices of the joints of the entries of an action. None: all joints in their order.
+        driven: Index of the joint of each entry of an action. None: all joints in their order.
 
     Raises:
-        ValueError: A kind is unknown, a term has another size than its kind, or a driven joint has
-            a partner that is not driven.
+        ValueError: A kind is unknown, the size of a term does not fit its kind, or a joint has an
+            action while its partner on the other side has none.
     """
 
     def __init__(
@@ -132,12 +137,12 @@ class Mirror:
                 index.append(first + source)
                 signs.append(sign)
         self.index = torch.tensor(index)
-        """Index of the entry that takes the place of each entry. Shape: (size,), int64."""
+        """Index of the source of each entry of a mirrored vector. Shape: (size,), int64."""
         self.sign = torch.tensor(signs, dtype=torch.float32)
-        """Sign of each entry after the exchange. Shape: (size,)."""
+        """Sign, ±1, by which each entry is multiplied after the exchange. Shape: (size,)."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Return mirrored vectors. Shapes: (…, size) → (…, size)."""
+        """Return the mirrored vectors, without a change of ``x``. Shapes: (…, size) → (…, size)."""
         exchanged = x.index_select(-1, self.index.to(x.device))
         # index_select made a new tensor, so x is not changed.
         return exchanged.mul_(self.sign.to(x.device))

@@ -1,6 +1,6 @@
-"""Termination terms: ``term(env, **params)`` → (num_envs,) bool.
+"""Termination terms: functions ``term(env, **params)`` → (num_envs,) bool, True ends the episode.
 
-g is the unit gravity vector in the base frame. x̂ is the value of x in the reference.
+g is the unit gravity vector in the base frame. x̂ is the value of x in the motion clip to imitate.
 """
 
 import torch
@@ -10,7 +10,9 @@ from legged_envs.mdp.context import Env
 
 
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
-    """Return True if a terminating body touches something with a force above ``threshold``.
+    """Return True if a terminating body has a contact force above ``threshold``.
+
+    The terminating bodies are those of the robot's configuration, for example the trunk.
 
     Args:
         threshold: Contact force, N. Source: 10 N in LeggedGym-Ex.
@@ -36,15 +38,16 @@ def reference_lost(
     key_body: float = 0.25,
     motion: str = "motion",
 ) -> Tensor:
-    """Return True if a robot with a reference is too far from it.
+    """Return True if a robot that imitates a motion clip is too far from the clip's pose.
 
-    That is |z − ẑ| > ``height``, or ‖g − ĝ‖ > ``tilt``, or a key body more than ``key_body`` from
-    its target. Source: BeyondMimic with 0.25 m, 0.8 and 0.25 m.
+    That is: |z − ẑ| > ``height`` for the height z of the base, or ‖g − ĝ‖ > ``tilt``, or the
+    distance of a key body from its target is above ``key_body``. Robots without a clip return
+    False. Source: BeyondMimic with 0.25 m, 0.8 and 0.25 m.
 
     Args:
-        height: Largest difference of the base's height above the ground, m.
-        tilt: Largest difference of the unit gravity vectors.
-        key_body: Largest distance of a key body from its target in the base frame, m.
+        height: Largest allowed difference of the base's height above the ground, m.
+        tilt: Largest allowed norm of the difference of the unit gravity vectors.
+        key_body: Largest allowed distance of a key body from its target in the base frame, m.
         motion: Name of the motion command.
     """
     robot = env.robot
@@ -60,12 +63,13 @@ def reference_lost(
 
 
 def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
-    """Return True if the base is near the end of the terrain, or beyond it. A plane has no end.
+    """Return True if the base is near or beyond the outer boundary of the terrain.
 
-    It is not a failure: tasks use it to truncate an episode.
+    It is not a failure of the robot: tasks use it to truncate an episode. It is always False on a
+    plane, which has no boundary.
 
     Args:
-        margin: Distance from the end, m.
+        margin: Distance from the boundary below which an episode ends, m.
     """
     x, y, _ = env.robot.root_pos_w.unbind(1)
     if env.sim.ground is None:

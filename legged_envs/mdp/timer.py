@@ -1,19 +1,23 @@
-"""A timer of each environment that counts control steps."""
+"""Timers, one for each environment, that count control steps."""
 
 import torch
 
 from legged_envs.state import Stateful
 
 NEVER = 1 << 62
-"""Step at which a timer that stands still runs out."""
+"""Expiry step of a stopped timer: a step number that is never reached."""
 MAX_STEPS = 1e15
-"""Longest time of a timer, control steps. Sums with it stay exact in int64 and below ``NEVER``."""
+"""Longest time of a timer, control steps.
+
+The step number plus this value is exact in int64 and below ``NEVER``.
+"""
 
 
 class Timer(Stateful):
-    """A timer of each environment, in whole control steps.
+    """One timer for each environment, for example until its next command or push.
 
-    A step in which no timer runs out costs a comparison of two integers.
+    Times are rounded to control steps. A step in which no timer expires costs only a comparison of
+    two integers.
 
     Args:
         num_envs: Number of environments.
@@ -36,11 +40,11 @@ class Timer(Stateful):
         self._earliest = NEVER
 
     def start(self, env_ids: torch.Tensor, seconds: torch.Tensor) -> None:
-        """Start timers.
+        """Start the timers of some environments, also of those that are already running.
 
         Args:
             env_ids: Indices of environments. Shape: (n,).
-            seconds: Time after which each runs out, s; at least one step. Shape: (n,).
+            seconds: Time after which each timer expires, s, at least one control step. Shape: (n,).
         """
         # Rounded, not cut off: in floating point 0.3 / 0.02 is slightly below 15.
         steps = (seconds / self._step_dt).round_().clamp_(1, MAX_STEPS)
@@ -49,16 +53,15 @@ class Timer(Stateful):
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:
-        """Stop all timers; they do not run out until they are started again."""
+        """Stop all timers. They do not expire until they are started again."""
         self._due = torch.full_like(self._due, NEVER)
         self._earliest = NEVER
 
     def advance(self) -> torch.Tensor | None:
-        """Let a control step pass.
+        """Advance all timers by one control step, and stop the expired ones.
 
         Returns:
-            Indices of environments with a timer that ran out, (n,), or None. Their timers stand
-            still.
+            Indices of environments with an expired timer, (n,), or None if no timer expired.
         """
         self._now += 1
         # The usual case, in which no tensor is touched.
