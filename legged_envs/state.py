@@ -18,6 +18,10 @@ import torch
 
 Tree: TypeAlias = Any
 """A tensor, array, number or object with a state, or containers of these, nested in any way."""
+RowCopies: TypeAlias = dict[str | int, Tree]
+"""Pairs (tensor, copy of its rows) by name or index; the pairs of a container are nested."""
+State: TypeAlias = dict[str, Tree]
+"""State of an object: copies of its parts by name."""
 
 
 class Stateful:
@@ -26,11 +30,11 @@ class Stateful:
     STATE: tuple[str, ...] = ()
     """Names of the saved attributes. A state has them without leading underscores."""
 
-    def state_dict(self) -> dict[str, Tree]:
+    def state_dict(self) -> State:
         """Return a copy of the saved attributes."""
         return {name.lstrip("_"): copy_state(getattr(self, name)) for name in self.STATE}
 
-    def load_state_dict(self, state: dict[str, Tree]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Set the saved attributes to those of a state from :meth:`state_dict`."""
         for name in self.STATE:
             restored = restore_state(getattr(self, name), state[name.lstrip("_")])
@@ -203,7 +207,7 @@ def _copy_contents(value: Tree, found: dict[int, tuple[Tree, Tree]]) -> None:
             _copy_contents(item, found)
 
 
-def copy_rows(values: Tree, num_envs: int) -> dict[Any, Tree]:
+def copy_rows(values: Tree, num_envs: int) -> RowCopies:
     """Copy the tensors that have one row per environment.
 
     Args:
@@ -213,7 +217,7 @@ def copy_rows(values: Tree, num_envs: int) -> dict[Any, Tree]:
     Returns:
         Pairs (tensor, copy) by the names or indices in ``values``, for :func:`restore_rows`.
     """
-    rows: dict[Any, Tree] = {}
+    rows: RowCopies = {}
     for name, value in _named_items(values):
         if isinstance(value, (dict, list, deque)):
             rows[name] = copy_rows(value, num_envs)
@@ -222,7 +226,7 @@ def copy_rows(values: Tree, num_envs: int) -> dict[Any, Tree]:
     return rows
 
 
-def restore_rows(values: Tree, before: dict[Any, Tree], rows: torch.Tensor) -> None:
+def restore_rows(values: Tree, before: RowCopies, rows: torch.Tensor) -> None:
     """Restore the rows of some environments.
 
     A tensor that is gone, or that has another shape now, is left out.
@@ -251,5 +255,5 @@ def restore_rows(values: Tree, before: dict[Any, Tree], rows: torch.Tensor) -> N
         new[rows] = old_rows[rows].to(new.dtype)
 
 
-def _named_items(values: Tree) -> Iterable[tuple[Any, Tree]]:
+def _named_items(values: Tree) -> Iterable[tuple[str | int, Tree]]:
     return values.items() if isinstance(values, Mapping) else enumerate(values)

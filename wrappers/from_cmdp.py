@@ -10,13 +10,21 @@ from gymnasium.vector.utils import batch_space
 
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
-from legged_envs.wrappers.plumbing.layers import SixValueEnv, State, Step, name_of, state_below
+from legged_envs.wrappers.plumbing.layers import (
+    Env,
+    Layer,
+    SixValueEnv,
+    State,
+    Step,
+    name_of,
+    state_below,
+)
 
 FINAL_NAMES = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
 """Gymnasium's keys of the last observations, with OmniSafe's."""
 
 
-class FromCMDP(VectorEnv[Any, Any, Any]):
+class FromCMDP(Env):
     """A vector environment with five values per step from an environment with six.
 
     The cost of a step becomes ``info["cost"]``. Arrays keep their kind and device, and numbers
@@ -73,7 +81,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
                 raise TypeError(
                     f"FromCMDP needs an environment with {name}, got {type(env).__name__}"
                 )
-        cmdp: Any = env
+        cmdp: Layer = env
 
         self.cmdp = cmdp
         """The environment with six values."""
@@ -90,7 +98,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self.render_mode = getattr(cmdp, "render_mode", None)
         self.spec = getattr(cmdp, "spec", None)
         # Those of the environment itself come last, so that they count.
-        core: Any = getattr(cmdp, "unwrapped", None)
+        core: Layer = getattr(cmdp, "unwrapped", None)
         for owner in (core, cmdp):
             if hasattr(owner, "cost_names"):
                 self.cost_names = owner.cost_names
@@ -100,7 +108,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation: Tree | None = None
 
     def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | list[int] | None = None, options: dict[str, object] | None = None
     ) -> tuple[Tree, Info]:
         """Start new episodes.
 
@@ -181,14 +189,14 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         )
         return arrays.map_arrays(arrays.copied, self._observation)
 
-    def _batch(self, value: Any, example: Array) -> Array:
+    def _batch(self, value: object, example: Array) -> Array:
         """Return a value as an array of the kind of ``example`` with a row per environment."""
         if not is_array_api_obj(value) or isinstance(value, np.generic):
             value = np.asarray(value, np.float32 if isinstance(value, float) else None)
         array = arrays.as_kind_of(value, example)
         return array[None, ...] if self._is_single else array
 
-    def _checked_batch(self, name: str, value: Any, example: Array) -> Array:
+    def _checked_batch(self, name: str, value: object, example: Array) -> Array:
         array = self._batch(value, example)
         if tuple(array.shape) != (self.num_envs,):
             raise ValueError(
@@ -206,17 +214,17 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         is_number = isinstance(info, (bool, int, float, *arrays.NUMPY_TYPES))
         return self._batch(info, example) if is_number or is_array_api_obj(info) else info
 
-    def render(self) -> tuple[Any, ...] | None:
+    def render(self) -> tuple[object, ...] | None:
         """Return pictures of the environments, one for a batch of one. None if it draws none."""
         picture = self.cmdp.render()
         if picture is None or isinstance(picture, tuple):
             return picture
         return (picture,)
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         self.cmdp.close()
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> State:
         """Return what ``save`` of an OmniSafe environment returns, an empty dict for others."""
         return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
 
@@ -237,7 +245,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation = arrays.map_arrays(arrays.copied, state["observation"])
 
 
-def _autoreset_mode(cmdp: Any) -> AutoresetMode:
+def _autoreset_mode(cmdp: Layer) -> AutoresetMode:
     metadata = getattr(cmdp, "metadata", {})
     if "autoreset_mode" in metadata:
         return AutoresetMode(metadata["autoreset_mode"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Space
+from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -16,7 +16,7 @@ from legged_envs.wrappers.plumbing.arrays import (
     where_rows,
 )
 from legged_envs.wrappers.plumbing.device import Device, split_device
-from legged_envs.wrappers.plumbing.layers import AnyEnv, Step
+from legged_envs.wrappers.plumbing.layers import AnyEnv, Space, Step
 from legged_envs.wrappers.plumbing.normalizer import Normalizer, Normalizers, check_normalizer
 from legged_envs.wrappers.plumbing.normalizing import NormalizingWrapper
 
@@ -146,7 +146,7 @@ class ObsNormalize(NormalizingWrapper):
 
 
 def _normalizers(
-    space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str
+    space: Space, norm: Normalizers | None, clip: float | None, owner: str
 ) -> Normalizers:
     if isinstance(space, Dict):
         return _normalizers_of_dict(space, norm, clip, owner)
@@ -171,7 +171,7 @@ def _normalizers_of_dict(
     return normalizers
 
 
-def _normalized_space(space: Space[Any], normalizer: Any) -> Space[Any]:
+def _normalized_space(space: Space, normalizer: Any) -> Space:
     if isinstance(space, Dict):
         parts = {}
         for key, part in space.items():

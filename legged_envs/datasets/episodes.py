@@ -3,7 +3,7 @@
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 import numpy as np
@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 from legged_envs.system_checks import check_installed
+
+if TYPE_CHECKING:
+    from legged_envs.envs import CoreVectorEnv
 
 Episode = dict[str, np.ndarray]
 """Values of each step, (steps, …), or of the episode, (1, …), by name. ``/`` separates levels."""
@@ -104,7 +107,7 @@ class HDF5DatasetFileHandler:
     module = "h5py"
     """Library that writes the files."""
 
-    def __init__(self, folder: str, name: str, core: Any):
+    def __init__(self, folder: str, name: str, core: "CoreVectorEnv"):
         self.path = Path(folder, f"{name}.hdf5")
         """The file."""
         self.name = name
@@ -165,9 +168,9 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
         self,
         folder: str,
         name: str,
-        core: Any,
-        metadata: dict[str, Any] | None = None,
-        **about: Any,
+        core: "CoreVectorEnv",
+        metadata: dict[str, object] | None = None,
+        **about: object,
     ):
         super().__init__(folder, name, core)
         space = core.single_observation_space
@@ -213,7 +216,7 @@ def _episode_buffer(episode: Episode, success: bool | None) -> Any:
             # Minari wants the last observation too: one more than there are steps.
             group = name.removeprefix("obs").removeprefix("/")
             groups[group] = [*values, *episode[f"final_{name}"]]
-    infos: dict[str, Any] = {name: episode[name] for name in INFOS if name in episode}
+    infos: dict[str, object] = {name: episode[name] for name in INFOS if name in episode}
     if success is not None:
         infos["success"] = [success] * len(episode["terminated"])
     series = {}

@@ -2,11 +2,15 @@
 
 import math
 import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
+
+from legged_envs.envs.task import Action, Space
+from legged_envs.state import Tree
 
 MAX_LISTED_ENVS = 8
 """Largest number of environments that an error lists."""
@@ -15,7 +19,7 @@ OTHER_ENVIRONMENT = "is of another environment: it has {} where this one has {}"
 
 
 def check_same_structure(
-    given: Any, own: Any, where: str, message: str = OTHER_ENVIRONMENT
+    given: Tree, own: Tree, where: str, message: str = OTHER_ENVIRONMENT
 ) -> None:
     """Check that two trees have the same keys, lengths, shapes and dtypes.
 
@@ -35,6 +39,7 @@ def check_same_structure(
     if actual != expected:
         description = message.format(actual or type(given).__name__, expected)
         raise ValueError(f"{where} {description}")
+    # Equal texts of two dicts or lists compare only their keys or lengths: their items come next.
     if isinstance(own, torch.Tensor):
         return
     items = own.items() if isinstance(own, dict) else enumerate(own)
@@ -42,7 +47,7 @@ def check_same_structure(
         check_same_structure(given[key], item, f"{where}[{key!r}]", message)
 
 
-def _structure(value: Any) -> str | None:
+def _structure(value: object) -> str | None:
     """Return a text that equal structures share; None for a value without structure."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
@@ -53,7 +58,7 @@ def _structure(value: Any) -> str | None:
     return None
 
 
-def check_actions(actions: Any, space: gym.Space[Any], array: str, device: torch.device) -> Any:
+def check_actions(actions: Action, space: Space, array: str, device: torch.device) -> Action:
     """Check the actions of all environments and copy them to ``device``.
 
     Args:
@@ -84,17 +89,18 @@ def check_actions(actions: Any, space: gym.Space[Any], array: str, device: torch
             check_actions(given, part, array, device)
             for given, part in zip(actions, space, strict=True)
         )
+    # Kinds "i" and "u": a float such as 1.7 must not be rounded to an action that it does not mean.
     numbers = np.asarray(actions)
     if numbers.dtype.kind not in "iu" or not space.contains(numbers.astype(space.dtype)):
         raise ValueError(f"actions must be integers of {space}, got {actions!r}")
     return torch.as_tensor(numbers.astype(np.int64), device=device)
 
 
-def _other_parts(actions: Any, expected: list[Any], space: gym.Space[Any]) -> ValueError:
+def _other_parts(actions: Action, expected: Sequence[object], space: Space) -> ValueError:
     return ValueError(f"actions must have the parts {expected} of {space}, got {actions!r}")
 
 
-def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
+def check_action(actions: object, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
     """Return the actions of a box space as a float32 tensor.
 
     Args:
@@ -124,7 +130,7 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
     return action
 
 
-def _action_tensor(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
+def _action_tensor(actions: object, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
     if isinstance(actions, np.ndarray):
         if array != "numpy":
             raise TypeError(
@@ -140,6 +146,7 @@ def _action_tensor(actions: Any, shape: tuple[int, ...] | None, array: str) -> t
                 "this environment was made with array='numpy', so actions must be arrays; "
                 "got a tensor"
             )
+        # Detached: the physics has no gradients, and the graph of a policy would be kept alive.
         return actions.detach()
     if isinstance(actions, (list, tuple)):
         return torch.from_numpy(action_array(actions, shape))
@@ -148,7 +155,7 @@ def _action_tensor(actions: Any, shape: tuple[int, ...] | None, array: str) -> t
     )
 
 
-def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+def action_array(actions: object, shape: tuple[int, ...] | None) -> np.ndarray:
     """Return arrays or lists of real numbers as a new float32 array.
 
     Raises:
@@ -171,7 +178,7 @@ def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
         return array.astype(np.float32)
 
 
-def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
+def check_seed(seed: object, num_envs: int) -> int | list[int] | None:
     """Return the seed as an int, or as a list with one int per environment.
 
     Raises:
@@ -181,7 +188,8 @@ def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
     if seed is None:
         return None
     is_list = isinstance(seed, (list, tuple, np.ndarray))
-    seeds = [_integer_seed(each, seed) for each in (seed if is_list else [seed])]
+    given: Iterable[object] = seed if isinstance(seed, (list, tuple, np.ndarray)) else [seed]
+    seeds = [_integer_seed(each, seed) for each in given]
     if min(seeds, default=0) < 0:
         raise ValueError(f"seeds must not be negative, got {seed!r}")
     if not is_list:
@@ -191,18 +199,19 @@ def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
     return seeds
 
 
-def _integer_seed(value: Any, seed: Any) -> int:
+def _integer_seed(value: Any, seed: object) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         number = None
+    # A bool has an index too, but reset(seed=True) is a mistake.
     if number is None or isinstance(value, bool):
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
     return number
 
 
 def check_reset_options(
-    options: dict[str, Any] | None, num_envs: int, array: str, device: torch.device
+    options: dict[str, object] | None, num_envs: int, array: str, device: torch.device
 ) -> torch.Tensor | None:
     """Return the mask of a partial reset, shape (num_envs,), bool; None if there is none.
 
@@ -215,15 +224,17 @@ def check_reset_options(
     unknown = sorted(set(options) - {"reset_mask"})
     if unknown:
         raise ValueError(f"unknown reset option {unknown[0]!r}; the one option is 'reset_mask'")
-    given: Any = options["reset_mask"]
+    given = options["reset_mask"]
     if not isinstance(given, np.ndarray if array == "numpy" else torch.Tensor):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise TypeError(f"reset_mask must be a {array} array, got {kind}")
+    # A copy, because on the CPU the mask would share the memory of an array that the caller reuses.
     if isinstance(given, np.ndarray):
         given = given.copy()
     mask = torch.as_tensor(given, device=device)
     if mask.shape != (num_envs,):
         raise ValueError(f"reset_mask must have shape ({num_envs},), got {tuple(mask.shape)}")
+    # A mask of integers would be read as indices where it selects rows.
     if mask.dtype != torch.bool:
         raise TypeError(f"reset_mask must be boolean, got {mask.dtype}")
     return mask

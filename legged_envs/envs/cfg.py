@@ -1,14 +1,13 @@
 """The configuration of a task."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from legged_envs import managers
 from legged_envs.checks import check_number
 from legged_envs.configuration import Configuration
-from legged_envs.envs.changes import apply_changes
+from legged_envs.envs.changes import Changes, apply_changes
 from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
@@ -84,11 +83,11 @@ class TaskCfg(Configuration):
         """Return a new task with this configuration."""
         return ManagerTask(self)
 
-    def with_changes(self, changes: Mapping[str, Any]) -> "TaskCfg":
+    def with_changes(self, changes: Changes) -> "TaskCfg":
         """Return a copy with fields replaced: see :func:`override`."""
         return apply_changes(self, changes)
 
-    def from_own_cfg(self, cfg: Any) -> "TaskCfg":
+    def from_own_cfg(self, cfg: object) -> "TaskCfg":
         """Return the configuration for ``cfg``, one in the words of another framework.
 
         Raises:
@@ -113,7 +112,7 @@ class TaskCfg(Configuration):
             )
 
 
-def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
+def override(cfg: TaskCfg, changes: Changes) -> TaskCfg:
     """Return a copy of a task's configuration with fields replaced.
 
     Args:

@@ -7,17 +7,23 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeVar, Union
+from typing import Any, TypeAlias, TypeVar, Union
 
 from legged_envs.checks import check_known
 
 Cfg = TypeVar("Cfg")
+Changes: TypeAlias = Mapping[str, object]
+"""Dotted paths mapped to new values, such as ``{"rewards.torques.weight": 0.0}``."""
+Node: TypeAlias = Any
+"""Part of a configuration: a dataclass, a dict, a plain object or a value."""
+Hint: TypeAlias = object
+"""Annotated type of a field, such as ``int | None``."""
 
 ROOT = "the task"
 """Name of the whole configuration in errors."""
 
 
-def apply_changes(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
+def apply_changes(cfg: Cfg, changes: Changes) -> Cfg:
     """Return a copy of a configuration with fields replaced.
 
     Args:
@@ -30,6 +36,7 @@ def apply_changes(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
         TypeError: If a path is not a string, or a value is not of the type of its field.
         ValueError: If there is no such field or term, or a value is NaN.
     """
+    # A copy: the caller's configuration may be the registered one, which later environments use.
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):
@@ -40,7 +47,7 @@ def apply_changes(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
     return cfg
 
 
-def _set(node: Any, names: list[str], value: Any, *, path: str, where: str, hint: Any) -> Any:
+def _set(node: Node, names: list[str], value: object, *, path: str, where: str, hint: Hint) -> Node:
     """Return ``node`` with the value set that ``names`` lead to.
 
     Args:
@@ -55,16 +62,20 @@ def _set(node: Any, names: list[str], value: Any, *, path: str, where: str, hint
         _check_value(value, path, hint)
         return value
     name, *rest = names
+    # Names are checked on the way down, so that an error names the first one that does not exist.
     children, hints = _children(node, hint, path, where)
     check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
     child = children[name]
+    # ``params`` holds only what the task sets; a parameter that has a default may be changed too.
     if name == "params" and rest:
         child = _with_defaults(node, child)
+    # None removes a term only below the root: a field such as ``sim`` must have a value.
     is_term = where != ROOT and dataclasses.is_dataclass(child)
     if value is None and not rest and is_term:
         return _without(node, name)
     below = name if where == ROOT else f"{where}.{name}"
     new = _set(child, rest, value, path=path, where=below, hint=hints[name])
+    # Dicts and frozen dataclasses are replaced; everything else is the copy's own and is set.
     if isinstance(node, dict):
         return {**node, name: new}
     if dataclasses.is_dataclass(node) and _is_frozen(node):
@@ -73,15 +84,17 @@ def _set(node: Any, names: list[str], value: Any, *, path: str, where: str, hint
     return node
 
 
-def _check_value(value: Any, path: str, hint: Any) -> None:
-    if isinstance(value, float) and value != value:
+def _check_value(value: object, path: str, hint: Hint) -> None:
+    if isinstance(value, float) and value != value:  # NaN is the one float unequal to itself
         raise ValueError(f"cfg path {path!r} needs a number, got {value}")
     if not _fits(value, hint):
         expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
         raise TypeError(f"cfg path {path!r} needs {expected}, got {value!r}")
 
 
-def _children(node: Any, hint: Any, path: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _children(
+    node: Node, hint: Hint, path: str, where: str
+) -> tuple[dict[str, Node], dict[str, Hint]]:
     """Return the fields of a node by name, and their annotated types."""
     if isinstance(node, dict):
         arguments = typing.get_args(hint)  # of dict[str, SomeTermCfg]
@@ -95,7 +108,7 @@ def _children(node: Any, hint: Any, path: str, where: str) -> tuple[dict[str, An
     raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
 
 
-def _with_defaults(term: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(term: object, params: Mapping[str, object]) -> dict[str, object]:
     """Return the parameters of a term's function: its defaults, and those that are set."""
     func = getattr(term, "func", None)
     if not callable(func):
@@ -107,7 +120,7 @@ def _with_defaults(term: Any, params: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, **params}
 
 
-def _without(node: Any, name: str) -> Any:
+def _without(node: Node, name: str) -> Node:
     """Return ``node`` without the term ``name``."""
     if isinstance(node, dict):
         return {key: term for key, term in node.items() if key != name}
@@ -115,12 +128,12 @@ def _without(node: Any, name: str) -> Any:
     return node
 
 
-def _is_frozen(node: Any) -> bool:
+def _is_frozen(node: Node) -> bool:
     params = node.__dataclass_params__
     return bool(params.frozen)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: Hint) -> bool:
     """Return True if a value is of an annotated type.
 
     An int is a float too, and a list serves as a tuple.
@@ -135,15 +148,17 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, dict) and all(_fits(x, arguments[1]) for x in value.values())
     if origin is Callable:
         return callable(value)
+    # A bool is an int in Python, but True as a number is most likely a mistake.
     if hint in (int, float):
         kind = Integral if hint is int else Real
         return isinstance(value, kind) and not isinstance(value, bool)
     if hint in (bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
-        return isinstance(value, hint)
+        return isinstance(hint, type) and isinstance(value, hint)
     return True
 
 
-def _fits_tuple(value: Any, hints: tuple[Any, ...]) -> bool:
+def _fits_tuple(value: object, hints: tuple[Hint, ...]) -> bool:
+    # A string is a sequence of strings too, and would pass as a tuple of names.
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         return False
     if hints[-1] is Ellipsis:

@@ -19,11 +19,11 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.episode_log import EpisodeLog
 from legged_envs.envs.execution import export, replace_rows, step_mode
 from legged_envs.envs.managed import ManagedEnv
-from legged_envs.envs.saved_state import StatefulEnv
-from legged_envs.envs.task import Task
+from legged_envs.envs.saved_state import Arguments, StatefulEnv
+from legged_envs.envs.task import Action, Info, Observation, Space, Task
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
-from legged_envs.state import map_tree
+from legged_envs.state import Tree, map_tree
 from legged_envs.tables import TableRepr
 
 MAX_PICTURES = 4
@@ -81,7 +81,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         check_choice("observations", observations, ("policy", "dict"))
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         task.cfg.check()
-        self.arguments: dict[str, Any] = {
+        self.arguments: Arguments = {
             "device": device,
             "sim": sim,
             "array": array,
@@ -186,7 +186,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
             self.is_built = True
             self.task.verify()
 
-    def _make_spaces(self, groups: dict[str, gym.Space[Any]], action: gym.Space[Any]) -> None:
+    def _make_spaces(self, groups: dict[str, Space], action: Space) -> None:
         self.group_sizes = {name: gym.spaces.flatdim(space) for name, space in groups.items()}
         """Number of elements of each observation group, also of groups that are not shown."""
         shown = groups if self.shows_groups else {"policy": groups["policy"]}
@@ -197,7 +197,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-        self.last_observation: dict[str, Any] = {}
+        self.last_observation: dict[str, Observation] = {}
         """Observation groups of the last step or reset."""
         for name, space in shown.items():
             zeros = create_empty_array(space, self.num_envs, np.zeros)
@@ -210,8 +210,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         self,
         *,
         seed: int | list[int] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
+        options: dict[str, object] | None = None,
+    ) -> tuple[Observation, Info]:
         """Begin new episodes in all environments, or in some of them.
 
         Args:
@@ -248,7 +248,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         self.has_begun = True
         return self._export_observation(), self._report_log()
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Action) -> tuple[Observation, Tree, Tree, Tree, Info]:
         """Advance every environment by one control step.
 
         Args:
@@ -297,7 +297,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
             export(info, self.array),
         )
 
-    def end_episodes(self, mask: Any) -> None:
+    def end_episodes(self, mask: Tree) -> None:
         """Log the episodes of some environments; their physics runs on until a reset.
 
         Args:
@@ -307,7 +307,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
             ended = torch.as_tensor(mask, device=self.device)
             self._log_episodes(ended.nonzero().squeeze(1))
 
-    def observe_again(self) -> Any:
+    def observe_again(self) -> Observation:
         """Observe the present moment again, after something was changed from outside.
 
         Returns:
@@ -352,7 +352,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         self.cfg.viewer = viewer
         self.sim.viewer = viewer
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         self.task.close()
         self.sim.close()
 
@@ -398,7 +398,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         self.log.add(steps.float() * self.step_dt, values, self.had_bad_physics[env_ids])
         self.has_ended[env_ids] = True
 
-    def _report_log(self) -> dict[str, Any]:
+    def _report_log(self) -> Info:
         log = {name: export(value, self.array) for name, value in self.log.take().items()}
         for name, value in self.task.take_log().items():
             log[name] = export(value, self.array) if isinstance(value, torch.Tensor) else value
@@ -416,10 +416,10 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         if not self.is_built:
             self.build()
 
-    def _keep_observation(self, observation: Mapping[str, Any]) -> None:
+    def _keep_observation(self, observation: Mapping[str, Observation]) -> None:
         self.last_observation = {name: observation[name] for name in self.last_observation}
 
-    def _export_observation(self) -> Any:
+    def _export_observation(self) -> Observation:
         # A copy: the caller's changes must not reach the last observation.
         observation = {
             name: export(value, self.array) for name, value in self.last_observation.items()

@@ -3,12 +3,11 @@
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from threadpoolctl import LibController, ThreadpoolController
 
-from legged_envs.state import map_tree
+from legged_envs.state import Tree, map_tree
 
 
 @contextmanager
@@ -53,7 +52,7 @@ def _openmp_libraries() -> list[LibController]:
     ]
 
 
-def export(value: Any, array: str) -> Any:
+def export(value: Tree, array: str) -> Tree:
     """Return copies of tensors, also in dicts and tuples, for the caller of an environment.
 
     A tensor made in inference mode could not take part in the caller's autograd, but its clone
@@ -68,6 +67,6 @@ def export(value: Any, array: str) -> Any:
     return value.cpu().numpy().copy() if array == "numpy" else value.clone()
 
 
-def replace_rows(value: Any, env_ids: torch.Tensor, rows: Any) -> Any:
+def replace_rows(value: Tree, env_ids: torch.Tensor, rows: Tree) -> Tree:
     """Return a copy of a tensor, or of a dict of them, with new rows for ``env_ids``."""
     return map_tree(lambda old, new: old.index_copy(0, env_ids, new), value, rows)

@@ -1,8 +1,10 @@
 """The managers of a task as attributes of its environment."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
 
+from legged_envs.envs.changes import Changes
+from legged_envs.envs.task import Task
 from legged_envs.managers import (
     ActionManager,
     CommandManager,
@@ -17,6 +19,7 @@ from legged_envs.managers import (
 from legged_envs.tables import Table
 
 if TYPE_CHECKING:
+    from legged_envs.envs.core import CoreVectorEnv
     from legged_envs.envs.manager_set import ManagerSet
 
 
@@ -26,7 +29,7 @@ class ManagedEnv:
     A task without managers raises an AttributeError that names the attribute.
     """
 
-    task: Any
+    task: Task
     num_envs: int
 
     @property
@@ -87,11 +90,11 @@ class ManagedEnv:
         return self._managers.observation_limit
 
     @property
-    def changes(self) -> Mapping[str, Any]:
+    def changes(self) -> Changes:
         """Changes made by :meth:`reconfigure`, keyed by dotted path."""
         return self._managers.changes
 
-    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+    def reconfigure(self, changes: Changes) -> None:
         """Change terms of the task from now on.
 
         The managers are built again, which takes as long as tens of steps; their state stays. The
@@ -113,7 +116,7 @@ class ManagedEnv:
         self._managers.reconfigure(changes)
 
     def _as_tables(self) -> Iterable[Table]:
-        env: Any = self
+        env = cast("CoreVectorEnv", self)
         cfg = env.cfg
         facts = {
             "robot": cfg.robot.name,

@@ -1,9 +1,8 @@
 """The managers of a task: building them, saving them and changing their terms."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import gymnasium as gym
 import torch
@@ -11,9 +10,10 @@ import torch
 from legged_envs import managers
 from legged_envs.checks import check_choice
 from legged_envs.envs.arguments import check_same_structure
-from legged_envs.envs.changes import apply_changes
-from legged_envs.envs.task import Spaces
-from legged_envs.state import copy_state, restore_state
+from legged_envs.envs.changes import Changes, apply_changes
+from legged_envs.envs.task import Space, Spaces
+from legged_envs.mdp.context import Env
+from legged_envs.state import State, copy_state, restore_state
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -72,14 +72,14 @@ class ManagerSet:
     observations: managers.ObservationManager
     """Manager of the observation groups."""
 
-    def __init__(self, env: "CoreVectorEnv", context: Any = None):
+    def __init__(self, env: "CoreVectorEnv", context: Env | None = None):
         self.env = env
         """The environment."""
         self.context = env if context is None else context
         """What the terms see as ``env``."""
         self.observation_limit = OBSERVATION_LIMIT
         """Bound that observations are clipped to."""
-        self.changes: Mapping[str, Any] = {}
+        self.changes: Changes = {}
         """Changes made by :meth:`reconfigure`, keyed by dotted path."""
 
     @property
@@ -143,12 +143,12 @@ class ManagerSet:
 
     def spaces(self, cfg: "TaskCfg") -> Spaces:
         """Return the spaces of one environment."""
-        spaces: dict[str, gym.Space[Any]] = {}
+        spaces: dict[str, Space] = {}
         for name, group in self.observations.groups.items():
             if group.concatenate:
                 spaces[name] = self._observation_box(group.size)
             else:
-                parts: dict[str, gym.Space[Any]] = {}
+                parts: dict[str, Space] = {}
                 for term, width in zip(group.names, group.widths, strict=True):
                     parts[term] = self._observation_box(width)
                 spaces[name] = gym.spaces.Dict(parts)
@@ -174,12 +174,12 @@ class ManagerSet:
         parts = [manager.end_episodes(env_ids, steps) for manager in self.logging]
         return torch.cat(parts, dim=1)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return a copy of the state of all managers, and of the changes."""
         # A namespace is compared as a whole, because there may be any number of changes.
         return {**copy_state(self.by_name), "changes": SimpleNamespace(**self.changes)}
 
-    def load_changes(self, state: dict[str, Any]) -> None:
+    def load_changes(self, state: State) -> None:
         """Build the managers again if ``state`` was saved with other changes.
 
         Raises:
@@ -190,11 +190,11 @@ class ManagerSet:
             own = {name: part for name, part in state.items() if name in MANAGERS}
             self._rebuild(changes, own)
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: State) -> None:
         """Return to a state from :meth:`state`."""
         restore_state(self.by_name, state)
 
-    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+    def reconfigure(self, changes: Changes) -> None:
         """Change terms from now on: see ``CoreVectorEnv.reconfigure``."""
         if not self.env.cfg.is_reconfigurable:
             raise ValueError(
@@ -208,16 +208,16 @@ class ManagerSet:
         self._rebuild({**self.changes, **changes}, state)
         restore_state(self.by_name, state)
 
-    def _changed_weights(self, changes: Mapping[str, Any]) -> tuple[float, ...]:
+    def _changed_weights(self, changes: Changes) -> tuple[float, ...]:
         """Return the present weights, which a curriculum may have set, with those of ``changes``."""
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
         for path, value in changes.items():
             parts = path.split(".")
             if len(parts) == 3 and parts[0] == "rewards" and parts[2] == "weight":
-                weights[parts[1]] = value
+                weights[parts[1]] = cast("float", value)
         return tuple(weights[name] for name in self.rewards.names)
 
-    def _rebuild(self, changes: Mapping[str, Any], state: dict[str, Any]) -> None:
+    def _rebuild(self, changes: Changes, state: State) -> None:
         """Build the managers of the task with ``changes``, which ``state`` is to be loaded into.
 
         Raises:

@@ -1,12 +1,12 @@
 """The task as managers evaluate it: dicts of terms under names."""
 
 import math
-from typing import Any
 
 import torch
 
 from legged_envs.envs.manager_set import ManagerSet
-from legged_envs.envs.task import Evaluation, Spaces, Task
+from legged_envs.envs.task import Action, Evaluation, Observation, Spaces, Task
+from legged_envs.state import State
 
 
 class ManagerTask(Task):
@@ -29,7 +29,7 @@ class ManagerTask(Task):
         self.log_names = managers.log_names
         return managers.spaces(self.cfg)
 
-    def act(self, action: torch.Tensor) -> None:
+    def act(self, action: Action) -> None:
         targets = self.managers.actions.process(action)
         self.env.sim.set_joint_targets(targets)
         self.env.sim.step(self.env.decimation)
@@ -56,7 +56,7 @@ class ManagerTask(Task):
             for robot in self.env.robots.values():
                 robot.refresh(env_ids)
 
-    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Any]:
+    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
         observation = {}
         for group in self.managers.shown_groups:
             if env_ids is None:
@@ -93,13 +93,13 @@ class ManagerTask(Task):
         for group in self.managers.observations.groups.values():
             group.forget_last()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return self.managers.state()
 
-    def load_changes(self, state: dict[str, Any]) -> None:
+    def load_changes(self, state: State) -> None:
         self.managers.load_changes(state)
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: State) -> None:
         self.managers.load_state(state)
 
     def close(self) -> None:

@@ -1,22 +1,27 @@
 """The saved state of a core environment."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
 import torch
+from gymnasium.envs.registration import EnvSpec
 
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.task import Task
-from legged_envs.state import copy_state, restore_state
+from legged_envs.state import State, copy_state, restore_state
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
     from legged_envs.envs.core import CoreVectorEnv
 
+Arguments: TypeAlias = dict[str, Any]
+"""Keyword arguments of ``CoreVectorEnv``."""
 
-def collect(env: "CoreVectorEnv") -> dict[str, Any]:
+
+def collect(env: "CoreVectorEnv") -> State:
     """Return a copy of everything that the future of ``env`` depends on."""
     return {
         "sim": env.sim.get_state(),
@@ -25,7 +30,7 @@ def collect(env: "CoreVectorEnv") -> dict[str, Any]:
     }
 
 
-def _collect_own(env: "CoreVectorEnv") -> dict[str, Any]:
+def _collect_own(env: "CoreVectorEnv") -> State:
     state = {
         "own": env.task.state(),
         "episode_steps": copy_state(env.episode_steps),
@@ -41,7 +46,7 @@ def _collect_own(env: "CoreVectorEnv") -> dict[str, Any]:
     return state
 
 
-def restore(env: "CoreVectorEnv", state: dict[str, Any]) -> None:
+def restore(env: "CoreVectorEnv", state: State) -> None:
     """Return ``env`` to a state from :func:`collect`.
 
     Raises:
@@ -49,8 +54,10 @@ def restore(env: "CoreVectorEnv", state: dict[str, Any]) -> None:
     """
     present = _collect_own(env)
     _check_structure(env, state, present)
+    # Everything that may refuse the state comes first, so that an error leaves ``env`` as it was.
     env.task.check_state(state["own"])
     env.task.load_changes(state["own"])
+    # The engine checks its part while it loads it: after an error the managers are put back.
     try:
         env.sim.set_state(state["sim"])
     except ValueError:
@@ -69,7 +76,7 @@ def restore(env: "CoreVectorEnv", state: dict[str, Any]) -> None:
     env.task.load_state(state["own"])
 
 
-def _check_structure(env: "CoreVectorEnv", state: dict[str, Any], present: dict[str, Any]) -> None:
+def _check_structure(env: "CoreVectorEnv", state: State, present: State) -> None:
     expected = dict(present)
     # The engine checks its own part. The number of streams may differ, and so may the number of
     # episodes that ended.
@@ -86,18 +93,18 @@ class StatefulEnv:
     task: Task
     cfg: "TaskCfg"
     num_envs: int
-    arguments: dict[str, Any]
-    spec: Any
+    arguments: Arguments
+    spec: EnvSpec | None
     is_built: bool
     has_begun: bool
-    _np_random: Any
+    _np_random: np.random.Generator | None
     _np_random_seed: int | None
 
     def build(self) -> None:
         """Let the task build its parts."""
         raise NotImplementedError
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> State:
         """Return a copy of everything that the future of the environments depends on.
 
         Raises:
@@ -107,7 +114,7 @@ class StatefulEnv:
             raise RuntimeError("get_state() was called before reset()")
         return self.collect_state()
 
-    def collect_state(self) -> dict[str, Any]:
+    def collect_state(self) -> State:
         """Return the state also before the first reset: see :meth:`get_state`."""
         if not self.is_built:
             self.build()
@@ -117,6 +124,7 @@ class StatefulEnv:
     def preserved(self) -> Iterator[None]:
         """Return to the present state at the end of the block."""
         state = self.collect_state()
+        # Gymnasium's own generator is not a part of the state: no task draws from it.
         generator = self._np_random
         generator_seed = self._np_random_seed
         has_begun = self.has_begun
@@ -126,7 +134,7 @@ class StatefulEnv:
         self._np_random_seed = generator_seed
         self.has_begun = has_begun
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: State) -> None:
         """Return exactly to a state of an equal environment.
 
         The structure of the state is compared; numbers of the configuration, such as gains, are not.
@@ -140,17 +148,20 @@ class StatefulEnv:
         if not self.is_built:
             self.build()
         with torch.inference_mode(False):
+            # Tensors made in inference mode could not be changed in place by later steps.
             restore(cast("CoreVectorEnv", self), state)
         self.has_begun = True
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., "CoreVectorEnv"], tuple[object, ...], State]:
+        # The environment is made again from its arguments, because an engine's threads and buffers
+        # cannot be pickled.
         # The state is pickled separately, so that a spawned process gets it by value and not as
         # shared memory.
         state = pickle.dumps((self.has_begun, self.collect_state()))
         made_from = (type(self), type(self.task), self.cfg, self.num_envs, self.arguments)
         return _make_again, made_from, {"spec": self.spec, "state": state}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         self.spec = state["spec"]
         has_begun, saved = pickle.loads(state["state"])
         self.set_state(saved)
@@ -162,6 +173,6 @@ def _make_again(
     task_class: type[Task],
     cfg: "TaskCfg",
     num_envs: int,
-    arguments: dict[str, Any],
+    arguments: Arguments,
 ) -> "CoreVectorEnv":
     return env_class(task_class(cfg), num_envs, **arguments)

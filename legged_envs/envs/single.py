@@ -1,7 +1,7 @@
 """The unbatched environment: one robot as a plain ``gymnasium.Env``."""
 
 from operator import index, itemgetter
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from legged_envs.envs.arguments import action_array
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.make import make_core
-from legged_envs.state import map_tree
+from legged_envs.envs.task import Action, Info, Observation
+from legged_envs.state import State, map_tree
 from legged_envs.tables import Table, TableRepr
 
 
@@ -43,8 +44,8 @@ class LeggedEnv(TableRepr, gym.Env):
         """Largest allowed mean per step of each cost."""
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[Observation, Info]:
         """Begin a new episode.
 
         Args:
@@ -65,7 +66,7 @@ class LeggedEnv(TableRepr, gym.Env):
         observation, _ = self.core.reset(seed=seed, options=options)
         return self._first(observation), {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         """Advance by one control step.
 
         Args:
@@ -88,7 +89,7 @@ class LeggedEnv(TableRepr, gym.Env):
             own_info,
         )
 
-    def _batch(self, action: Any) -> Any:
+    def _batch(self, action: Action) -> Action:
         """Return an action as a batch of one."""
         if not isinstance(self.action_space, gym.spaces.Box):
             return map_tree(lambda part: np.asarray(part)[None], action)
@@ -103,11 +104,11 @@ class LeggedEnv(TableRepr, gym.Env):
     def close(self) -> None:
         self.core.close()
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> State:
         """Return a copy of everything that the future of the environment depends on."""
         return self.core.get_state()
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: State) -> None:
         """Return exactly to a state from :meth:`get_state`.
 
         Raises:
@@ -123,7 +124,7 @@ class LeggedEnv(TableRepr, gym.Env):
         return f"<{type(self).__name__}<{name}>>"
 
     @staticmethod
-    def _first(observation: Any) -> Any:
+    def _first(observation: Observation) -> Observation:
         if isinstance(observation, np.ndarray):
             return observation[0]
         return map_tree(itemgetter(0), observation)
@@ -132,7 +133,7 @@ class LeggedEnv(TableRepr, gym.Env):
 class EpisodeLimit(gym.wrappers.TimeLimit):
     """Gymnasium's time limit, whose end is a termination if the task has a finite horizon."""
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, Info]:
         observation, reward, terminated, truncated, info = super().step(action)
         if truncated:
             cfg = self.env.get_wrapper_attr("cfg")

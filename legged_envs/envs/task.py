@@ -1,15 +1,26 @@
 """The interface between the core environment and a task."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 import torch
 
+from legged_envs.state import State, Tree
+
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
     from legged_envs.envs.core import CoreVectorEnv
+
+Space: TypeAlias = gym.Space[Any]
+"""Any space of Gymnasium."""
+Action: TypeAlias = Tree
+"""Actions of all environments: an array or lists for a box, otherwise as the space is nested."""
+Observation: TypeAlias = Tree
+"""Observations of all environments: an array, or a dict of them by group."""
+Info: TypeAlias = dict[str, Tree]
+"""Further results of a step or reset: arrays, or dicts of them, by name."""
 
 
 class Evaluation(NamedTuple):
@@ -33,9 +44,9 @@ class Evaluation(NamedTuple):
 class Spaces(NamedTuple):
     """Spaces of one environment."""
 
-    observations: dict[str, gym.Space[Any]]
+    observations: dict[str, Space]
     """Name of each observation group mapped to its space; ``"policy"`` is one of them."""
-    action: gym.Space[Any]
+    action: Space
     """Space of the actions."""
 
 
@@ -97,7 +108,7 @@ class Task(ABC):
         return int(np.random.SeedSequence().generate_state(1)[0])
 
     @abstractmethod
-    def act(self, action: torch.Tensor) -> None:
+    def act(self, action: Action) -> None:
         """Turn actions into joint targets, and step the physics.
 
         Args:
@@ -112,7 +123,7 @@ class Task(ABC):
         """Advance commands and interval events, such as pushes, by one control step."""
 
     @abstractmethod
-    def observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
         """Return new tensors of the observation groups.
 
         Args:
@@ -147,7 +158,7 @@ class Task(ABC):
         columns = len(self.log_names)
         return torch.zeros(len(env_ids), columns, dtype=torch.float32, device=env_ids.device)
 
-    def take_log(self) -> dict[str, Any]:
+    def take_log(self) -> Info:
         """Return further entries of ``info["log"]`` of a reset, and forget them."""
         return {}
 
@@ -158,28 +169,28 @@ class Task(ABC):
     def forget_last_observation(self) -> None:
         """Undo this step's entry in the observation histories: the step is observed again."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return a copy of everything that later steps depend on.
 
         The core saves simulation, robots, random streams and the last observation.
         """
         return {}
 
-    def check_state(self, state: dict[str, Any]) -> None:
+    def check_state(self, state: State) -> None:
         """Check a state that has the structure of :meth:`state`.
 
         Raises:
             ValueError: If it belongs to another environment.
         """
 
-    def load_changes(self, state: dict[str, Any]) -> None:
+    def load_changes(self, state: State) -> None:
         """Rebuild what a state needs before it can be loaded.
 
         Raises:
             ValueError: If that is not possible; nothing is changed then.
         """
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: State) -> None:
         """Return to a state from :meth:`state` that has been checked."""
 
     def close(self) -> None:

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
+
+Facts: TypeAlias = dict[str, Any]
+"""Values by name, as JSON has them."""
 
 HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
 """Titles of the cells that `headline` returns."""
@@ -20,15 +23,15 @@ EVALUATION_KEY = "evaluation"
 """Name of the text entry that holds the evaluation, as JSON."""
 
 
-def read_evaluation(path: Path) -> dict[str, Any]:
+def read_evaluation(path: Path) -> Facts:
     """Return the evaluation in the header of a safetensors file, empty if there is none."""
     header, _ = _read_header(path)
     metadata = header.get(METADATA_KEY, {})
-    evaluation: dict[str, Any] = json.loads(metadata.get(EVALUATION_KEY, "{}"))
+    evaluation: Facts = json.loads(metadata.get(EVALUATION_KEY, "{}"))
     return evaluation
 
 
-def record_evaluation(path: Path, evaluation: Mapping[str, Any]) -> None:
+def record_evaluation(path: Path, evaluation: Mapping[str, object]) -> None:
     """Write an evaluation into the header of a safetensors file.
 
     It replaces an earlier one. Everything else in the file stays as it is, byte for byte.
@@ -51,7 +54,7 @@ def record_evaluation(path: Path, evaluation: Mapping[str, Any]) -> None:
     written.replace(path)
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+def _read_header(path: Path) -> tuple[Facts, int]:
     """Return the header of a safetensors file and the position where it ends.
 
     A length in 8 bytes, the least significant first, precedes that many bytes of JSON.
@@ -62,7 +65,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     return header, 8 + size
 
 
-def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
+def headline(evaluation: Facts) -> tuple[str, ...]:
     """Return the cells of `HEADLINE_COLUMNS` for an evaluation.
 
     The first three are errors of the velocity command and falls, "-" if they were not measured. The

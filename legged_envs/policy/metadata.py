@@ -5,7 +5,7 @@ the robot or simulator that runs it. `comparison.py` compares the contracts of t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from inspect import signature
@@ -16,6 +16,7 @@ import gymnasium as gym
 import torch
 
 from legged_envs.envs import CoreVectorEnv
+from legged_envs.envs.changes import Changes
 from legged_envs.managers import ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.actions import JointAction
@@ -98,7 +99,7 @@ def contract(
     task_id: str,
     env: CoreVectorEnv,
     groups: Sequence[str] = ("policy",),
-    changes: Mapping[str, Any] | None = None,
+    changes: Changes | None = None,
 ) -> Contract:
     """Return what a policy's inputs and outputs mean, to run it on another simulator or on a robot.
 
@@ -283,7 +284,7 @@ def _observation_entry(
     )
 
 
-def _qualified_name(function: Any) -> str:
+def _qualified_name(function: object) -> str:
     """Return a name that does not change between processes, unlike the `repr` of an object."""
     while isinstance(function, partial):
         function = function.func

@@ -73,14 +73,20 @@ METHOD_NAMES = (
 Operation = Callable[..., Any]
 """Takes tensors and constants, and returns a tensor or a tuple of tensors."""
 
-Values = Mapping[str, Any]
+Value = Any
+"""A tensor, a tuple of tensors or a constant."""
+
+Values = Mapping[str, Value]
 """Inputs, weights and results of earlier steps, by name."""
 
-Getter = Callable[[Values], Any]
+Getter = Callable[[Values], Value]
 """Looks up or builds one argument of a step from the values that are known by then."""
 
 Encoded = Any
 """Argument of a step, as JSON has it: `{"of": name}`, `{"slice": …}`, a list or a constant."""
+
+Description = dict[str, Any]
+"""Description of a network or of one step, as JSON has it: see `describe`."""
 
 
 def _operations() -> dict[str, Operation]:
@@ -113,7 +119,7 @@ class _Tracer(fx.Tracer):
         return False
 
 
-def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def describe(module: nn.Module) -> tuple[Description, dict[str, torch.Tensor]]:
     """Describe what a module computes.
 
     Tracing leaves marks on the module: pass a copy.
@@ -167,7 +173,7 @@ def _output_names(node: fx.Node) -> list[str]:
     return [result.name for result in results]
 
 
-def _described_step(node: fx.Node, kind: str) -> dict[str, Any]:
+def _described_step(node: fx.Node, kind: str) -> Description:
     target: Any = node.target
     operation = target if node.op == "call_method" else OPERATION_NAMES.get(target)
     if operation not in OPERATIONS:
@@ -183,7 +189,7 @@ def _described_step(node: fx.Node, kind: str) -> dict[str, Any]:
     }
 
 
-def _encoded(argument: Any) -> Encoded:
+def _encoded(argument: object) -> Encoded:
     if isinstance(argument, fx.Node):
         return {"of": argument.name}
     if isinstance(argument, slice):
@@ -207,7 +213,7 @@ class Step:
         ValueError: If the operation is unknown or an argument is not computed yet.
     """
 
-    def __init__(self, description: Mapping[str, Any], known: Collection[str]):
+    def __init__(self, description: Description, known: Collection[str]):
         operation = description["operation"]
         check_known("unknown operation", [operation], OPERATIONS, "known")
         self.name: str = description["name"]
@@ -218,7 +224,7 @@ class Step:
             self._options[key] = _getter(option, known)
         self._arguments = _getter(description["arguments"], known)
 
-    def run(self, values: Values) -> Any:
+    def run(self, values: Values) -> Value:
         """Return the result for the values that are known by now."""
         arguments = self._arguments(values)
         options = {key: get(values) for key, get in self._options.items()}
@@ -236,7 +242,7 @@ class Network:
         ValueError: If an operation or a value is unknown.
     """
 
-    def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
+    def __init__(self, description: Description, weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
         """Names of the arguments, in order."""
         self._weights = weights
@@ -250,7 +256,7 @@ class Network:
         outputs = [{"of": name} for name in description["outputs"]]
         self._results = _getter(outputs, known)
 
-    def __call__(self, *inputs: torch.Tensor) -> Any:
+    def __call__(self, *inputs: torch.Tensor) -> Value:
         """Return the result, a tuple if there are several.
 
         Raises:
@@ -260,7 +266,7 @@ class Network:
             raise TypeError(
                 f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments"
             )
-        values: dict[str, Any] = dict(self._weights)
+        values: dict[str, Value] = dict(self._weights)
         for name, value in zip(self.inputs, inputs, strict=True):
             values[name] = value
         for step in self._steps:
@@ -284,14 +290,14 @@ def _getter(argument: Encoded, known: Collection[str]) -> Getter:
 
 
 def _tuple_getter(getters: list[Getter]) -> Getter:
-    def get_tuple(values: Values) -> tuple[Any, ...]:
+    def get_tuple(values: Values) -> tuple[Value, ...]:
         return tuple([get(values) for get in getters])
 
     return get_tuple
 
 
-def _constant_getter(constant: Any) -> Getter:
-    def get_constant(values: Values) -> Any:
+def _constant_getter(constant: Value) -> Getter:
+    def get_constant(values: Values) -> Value:
         return constant
 
     return get_constant

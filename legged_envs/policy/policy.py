@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from safetensors.torch import save
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.changes import Changes
 from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.metadata import Contract, Inputs, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
@@ -236,7 +237,7 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     onnx.save(model, str(path))
 
 
-def _vector_size(terms: Sequence[Mapping[str, Any]]) -> int:
+def _vector_size(terms: Sequence[Contract]) -> int:
     return sum(term["size"] for term in terms)
 
 
@@ -321,7 +322,7 @@ def _check_contract(entries: Any) -> None:
             )
 
 
-def _is_term(term: Any) -> bool:
+def _is_term(term: object) -> bool:
     if not isinstance(term, dict):
         return False
     # A bool is an int for `isinstance`, and no size.
@@ -374,7 +375,7 @@ def load_shipped_policy(task_id: str) -> Policy:
 def policy_and_task(
     task_id: str,
     path: Path | None = None,
-    changes: Mapping[str, Any] | None = None,
+    changes: Changes | None = None,
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from legged_envs.storage.fields import fitting
+
+AmpCfg: TypeAlias = Mapping[str, Any]
+"""Configuration of AMP: the functions that extract states, and what they are called with."""
 
 
 class AmpExtractors:
@@ -27,9 +30,9 @@ class AmpExtractors:
         TypeError: If it is not callable.
     """
 
-    def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
+    def __init__(self, cfg: AmpCfg, with_reference: bool):
         self._obs = _resolve(cfg, "amp_obs_extractor")
-        self._ref_obs: Callable[..., Any] | None = None
+        self._ref_obs: Callable[..., object] | None = None
         if with_reference:
             self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor")
 
@@ -74,7 +77,7 @@ class AmpExtractors:
         return states, exists & mask
 
 
-def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
+def _resolve(cfg: AmpCfg, key: str) -> Callable[..., object]:
     """Return a function of the configuration, imported if it is given by name."""
     function = cfg.get(key)
     if function is None:
@@ -93,7 +96,7 @@ def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
     return function
 
 
-def _import_function(key: str, path: str) -> Any:
+def _import_function(key: str, path: str) -> object:
     try:
         module, name = path.split(":")
         return resolve_name(f"{module}:{name}")

@@ -1,11 +1,10 @@
 """The buffers of a rollout: which of them exist, their shapes, and their saved state."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from legged_envs.checks import check_choice, check_number, whole_number
+from legged_envs.state import State
+from legged_envs.storage.amp import AmpCfg
 from legged_envs.storage.fields import BUFFERS, Shape, entry_shape
 from legged_envs.storage.hidden_states import HiddenStateBuffers
 from legged_envs.tables import TableRepr
@@ -110,7 +109,7 @@ class RolloutBuffers(TableRepr):
         actions_shape: Shape,
         apply_dagger_actions: bool,
         rnd_state_shape: Shape,
-        amp_cfg: Mapping[str, Any] | None,
+        amp_cfg: AmpCfg | None,
         device: str | torch.device,
         num_costs: int,
     ):
@@ -241,7 +240,7 @@ class RolloutBuffers(TableRepr):
             self._row_views[name] = views
         return views[1]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Return copies of everything, also of an unfinished rollout, as ``torch.save`` needs
         it."""
         buffers = {name: buffer.clone() for name, buffer in self._buffers().items()}
@@ -252,7 +251,7 @@ class RolloutBuffers(TableRepr):
         }
 
     @torch.no_grad()
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Return exactly to a state from :meth:`state_dict`.
 
         Args:
@@ -285,10 +284,10 @@ class RolloutBuffers(TableRepr):
         self.step = step
         self._hidden.load_state_dict(state["hidden_states"])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {"arguments": self._arguments(), "state": self.state_dict()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         buffers = state["state"]["buffers"]
         arguments = dict(state["arguments"])
         # torch.load(map_location=...) moves the buffers, and the storage goes with them.
@@ -299,7 +298,7 @@ class RolloutBuffers(TableRepr):
             setattr(self, name, torch.empty_like(buffer))
         self.load_state_dict(state["state"])
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> State:
         """Return the arguments of the constructor by name, for a pickle."""
         return {
             "training_type": self.training_type,

@@ -2,7 +2,6 @@
 tensors."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -59,7 +58,7 @@ BUFFERS = tuple(dict.fromkeys([*TRANSITION_BUFFERS.values(), *BATCH_BUFFERS.valu
 """Names of all buffers, each once."""
 
 
-def is_like(tensor: Any, row: torch.Tensor) -> bool:
+def is_like(tensor: object, row: torch.Tensor) -> bool:
     """Return whether a tensor can be copied to a row of a buffer as it is."""
     return (
         type(tensor) is torch.Tensor
@@ -70,7 +69,7 @@ def is_like(tensor: Any, row: torch.Tensor) -> bool:
     )
 
 
-def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
+def fitting(name: str, tensor: object, like: torch.Tensor) -> torch.Tensor:
     """Return a tensor in the form in which it can be copied to another one.
 
     Args:

@@ -4,7 +4,6 @@ Schulman et al. 2016, "High-dimensional continuous control using generalized adv
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -43,7 +42,11 @@ class Returns:
     """True if :meth:`finish` brings advantages to mean 0 and standard deviation 1."""
 
     def next_values(
-        self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any
+        self,
+        last_values: object,
+        final_values: object,
+        dones: torch.Tensor,
+        time_outs: torch.Tensor | None,
     ) -> torch.Tensor:
         """Return the value of the state that each transition led to.
 

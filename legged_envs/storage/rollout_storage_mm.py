@@ -1,18 +1,18 @@
 """The rollout buffer of motion-mimic PPO: what every environment did, and batches to learn from."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import torch
 
 from legged_envs.checks import check_number, whole_number
-from legged_envs.storage.amp import AmpExtractors
+from legged_envs.state import State
+from legged_envs.storage.amp import AmpCfg, AmpExtractors
 from legged_envs.storage.batches import RolloutBatches
 from legged_envs.storage.buffers import RolloutBuffers
 from legged_envs.storage.fields import TRANSITION_BUFFERS, Shape, fitting, is_like
 from legged_envs.storage.gae import Returns, checked_time_outs
 from legged_envs.storage.rows import masked_row
-from legged_envs.storage.transition import MiniBatch
+from legged_envs.storage.transition import Items, MiniBatch
 from legged_envs.storage.transition import Transition as _Transition
 
 
@@ -69,7 +69,7 @@ class RolloutStorageMM(RolloutBuffers):
         actions_shape: Shape,
         apply_dagger_actions: bool = False,
         rnd_state_shape: Shape = None,
-        amp_cfg: Mapping[str, Any] | None = None,
+        amp_cfg: AmpCfg | None = None,
         device: str | torch.device = "cpu",
         num_costs: int = 0,
     ):
@@ -295,9 +295,7 @@ class RolloutStorageMM(RolloutBuffers):
         )
         return self._batches().transitions(num_mini_batches, num_epochs)
 
-    def mini_batch_generator(
-        self, num_mini_batches: int, num_epochs: int = 8
-    ) -> Iterator[tuple[Any, ...]]:
+    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[Items]:
         """Yield the batches of :meth:`mini_batches` as tuples of 18 items.
 
         The items are: observations, (reference observations, mask) or None, critic observations,
@@ -332,7 +330,7 @@ class RolloutStorageMM(RolloutBuffers):
 
     def recurrent_mini_batch_generator(
         self, num_mini_batches: int, num_epochs: int = 8
-    ) -> Iterator[tuple[Any, ...]]:
+    ) -> Iterator[Items]:
         """Yield the batches of :meth:`trajectory_batches` as tuples of 18 items.
 
         The items are those of :meth:`mini_batch_generator`.
@@ -356,7 +354,7 @@ class RolloutStorageMM(RolloutBuffers):
         num_mini_batches = whole_number("num_mini_batches", num_mini_batches)
         return num_mini_batches, whole_number("num_epochs", num_epochs)
 
-    def generator(self) -> Iterator[tuple[Any, ...]]:
+    def generator(self) -> Iterator[Items]:
         """Yield the steps of a distillation rollout in order, as views.
 
         Each step is a tuple of observations, observations of the teacher (or the student's),
@@ -370,7 +368,7 @@ class RolloutStorageMM(RolloutBuffers):
         self._require("generator", "distillation")
         return (self._distillation_step(step) for step in range(self.num_transitions_per_env))
 
-    def _distillation_step(self, step: int) -> tuple[Any, ...]:
+    def _distillation_step(self, step: int) -> Items:
         teacher_observations = self.observations
         if self.privileged_observations is not None:
             teacher_observations = self.privileged_observations
@@ -409,14 +407,14 @@ class RolloutStorageMM(RolloutBuffers):
                 "call compute_returns() first"
             )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Return copies of everything, also of an unfinished rollout, as ``torch.save`` needs
         it."""
         state = super().state_dict()
         state["has_returns"] = self.has_returns
         return state
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Return exactly to a state from :meth:`state_dict`.
 
         Args:

@@ -1,7 +1,7 @@
 """One step of a rollout, and the transitions of a rollout that a batch consists of."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -9,6 +9,9 @@ HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
 """State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None."""
 HiddenStates = tuple[HiddenState, HiddenState]
 """Recurrent states of actor and critic."""
+
+Items: TypeAlias = tuple[Any, ...]
+"""Tensors, pairs of tensors, recurrent states or None, in an order that the function documents."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -173,7 +176,7 @@ class MiniBatch:
     """With AMP: True where ``ref_obs_prev_state`` is that of an earlier step with a reference.
     Shape: (batch,), bool."""
 
-    def as_tuple(self) -> tuple[Any, ...]:
+    def as_tuple(self) -> Items:
         """Return the 18 items that :meth:`RolloutStorageMM.mini_batch_generator` documents.
 
         References are (observations, mask); what the storage does not keep is None.

@@ -25,7 +25,7 @@ from legged_envs.wrappers.plumbing.adapter import (
 )
 from legged_envs.wrappers.plumbing.arrays import Info
 from legged_envs.wrappers.plumbing.base import Options
-from legged_envs.wrappers.plumbing.layers import Env, cost_attribute, name_of
+from legged_envs.wrappers.plumbing.layers import Env, Space, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
 INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023.
@@ -252,7 +252,7 @@ def _take_camera(env_cfgs: dict[str, Any]) -> None:
         )
 
 
-def _check_box(content: str, space: gym.Space[Any], env_id: str) -> None:
+def _check_box(content: str, space: Space, env_id: str) -> None:
     if not isinstance(space, gym.spaces.Box):
         raise ValueError(f"OmniSafe needs {content} in a Box, {env_id!r} has {space}")
 

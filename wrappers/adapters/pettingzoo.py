@@ -12,7 +12,7 @@ from pettingzoo import ParallelEnv
 from legged_envs.wrappers.plumbing.adapter import OBSERVATION_GROUP, checked_reset
 from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
 from legged_envs.wrappers.plumbing.base import prepare_env
-from legged_envs.wrappers.plumbing.layers import Env
+from legged_envs.wrappers.plumbing.layers import Env, Layer, Space
 
 Observations = dict[str, Tree]
 """The observation of each agent."""
@@ -38,7 +38,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
     def __init__(self, env: Env):
         env = prepare_env(env, "PettingZoo")
         core_task = getattr(env.unwrapped, "task", None)
-        task: Any = getattr(core_task, "user", None)
+        task: Layer = getattr(core_task, "user", None)
         has_agents = hasattr(task, "possible_agents")
         resets_itself = env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED
         if not has_agents or env.num_envs != 1 or resets_itself:
@@ -51,23 +51,23 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         self._task = task
         self.possible_agents: list[str] = list(task.possible_agents)
         self.agents: list[str] = []
-        self.observation_spaces: dict[str, gym.Space[Any]] = task.observation_spaces
-        self.action_spaces: dict[str, gym.Space[Any]] = task.action_spaces
+        self.observation_spaces: dict[str, Space] = task.observation_spaces
+        self.action_spaces: dict[str, Space] = task.action_spaces
         self.render_mode = env.render_mode
         self.metadata = dict(env.metadata)
         self.metadata["name"] = env.spec.id if env.spec else str(env)
         self.metadata["is_parallelizable"] = True
 
-    def observation_space(self, agent: str) -> gym.Space[Any]:
+    def observation_space(self, agent: str) -> Space:
         """Return the space of an agent's observations."""
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> gym.Space[Any]:
+    def action_space(self, agent: str) -> Space:
         """Return the space of an agent's actions."""
         return self.action_spaces[agent]
 
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
+        self, seed: int | None = None, options: dict[str, object] | None = None
     ) -> tuple[Observations, dict[str, Info]]:
         """Start a new episode of all agents.
 
@@ -148,7 +148,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         return {agent: values[agent][0].item() for agent in self.agents}
 
 
-def _as_batch(leaf: Any) -> torch.Tensor:
+def _as_batch(leaf: object) -> torch.Tensor:
     """Return an array as a tensor with a batch dimension of 1."""
     return torch.as_tensor(np.asarray(leaf))[None]
 

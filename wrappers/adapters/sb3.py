@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.plumbing.adapter import AdapterEnv, accept_env, checked_reset, find_layer
 from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
-from legged_envs.wrappers.plumbing.layers import Env, layers, name_of, whole_keys
+from legged_envs.wrappers.plumbing.layers import Env, Layer, layers, name_of, whole_keys
 
 TIME_OUT_KEY = "TimeLimit.truncated"
 """SB3's key of an info: True if a time limit and not a termination ended the episode."""
@@ -49,9 +49,9 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         gymnasium_statistics = find_layer(env, RecordEpisodeStatistics)
         if own_statistics is None and gymnasium_statistics is None:
             env = RecordEpisodeStatistics(env)
-        self.env: Any = env
+        self.env: Layer = env
         # Gymnasium's batches of single environments have get_attr, set_attr and call.
-        self._core: Any = env.unwrapped
+        self._core: Layer = env.unwrapped
         self.spec = env.spec
         self._actions: Any = None
         self._whole_keys = whole_keys(env)

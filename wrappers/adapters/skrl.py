@@ -27,7 +27,7 @@ from legged_envs.wrappers.plumbing.adapter import (
     split_groups,
 )
 from legged_envs.wrappers.plumbing.arrays import Info, Tree, first_array
-from legged_envs.wrappers.plumbing.layers import Env
+from legged_envs.wrappers.plumbing.layers import Env, Space
 
 AgentTensors = dict[str, torch.Tensor]
 """A tensor for each agent."""
@@ -169,7 +169,7 @@ def _as_reward(reward: torch.Tensor) -> torch.Tensor:
     return reward.float().clone()[:, None]
 
 
-def _as_float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
+def _as_float32(space: Space | None) -> Space | None:
     """Return a space of float32 observations: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space

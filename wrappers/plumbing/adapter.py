@@ -7,12 +7,11 @@ import gymnasium as gym
 import numpy as np
 from array_api_compat import is_torch_array
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.plumbing.arrays import Info, first_array
 from legged_envs.wrappers.plumbing.base import Options, ShowsEnv, prepare_env
-from legged_envs.wrappers.plumbing.layers import Env, layers
+from legged_envs.wrappers.plumbing.layers import Env, Layer, Space, layers
 
 OBSERVATION_GROUP = "policy"
 """Key of the observation for policy and critic in a dict of observations."""
@@ -33,7 +32,7 @@ class WrongArrays(TypeError, ValueError):
     """An environment's arrays are of another kind than the library takes."""
 
 
-def accept_env(env: Any, library: str, array: str) -> Any:
+def accept_env(env: Layer, library: str, array: str) -> Layer:
     """Check the environment that an adapter was given, and prepare it as a wrapper does.
 
     Args:
@@ -97,7 +96,7 @@ def checked_reset(
     return observation, info
 
 
-def _make_vec_call(env: Any, array: str) -> str:
+def _make_vec_call(env: Layer, array: str) -> str:
     spec = getattr(env, "spec", None)
     env_id = "id" if spec is None else repr(spec.id)
     num_envs = getattr(env, "num_envs", "N")
@@ -121,7 +120,7 @@ def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
     return None
 
 
-def group_spaces(env: Env, library: str) -> tuple[Space[Any], Space[Any] | None]:
+def group_spaces(env: Env, library: str) -> tuple[Space, Space | None]:
     """Return the spaces of the observation for the policy and of that for the critic alone.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorWrapper
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from legged_envs.checks import whole_number
@@ -17,8 +17,10 @@ from legged_envs.wrappers.plumbing.foreign_env import ForeignEnv, wrap_foreign
 from legged_envs.wrappers.plumbing.layers import (
     AnyEnv,
     Env,
+    Layer,
     State,
     Step,
+    Wrapper,
     autoreset_mode,
     layers,
     state_below,
@@ -49,7 +51,7 @@ Shape: TypeAlias = tuple[str | int, ...]
 class ShowsEnv(TableRepr):
     """An object around an environment ``env`` that prints the environment's tables."""
 
-    env: Any
+    env: Layer
 
     def _describe(self) -> str:
         return f"{self.env}"
@@ -62,7 +64,7 @@ class ShowsEnv(TableRepr):
         return [title, *core._as_tables()]
 
 
-class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
+class StatefulWrapper(Wrapper, ShowsEnv):
     """A vector wrapper with a state that can be saved.
 
     A subclass overrides :meth:`step` for its effect and :meth:`_begin` to learn of resets. It names
@@ -84,7 +86,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
             ``info["episode"]``.
     """
 
-    env: Any
+    env: Layer
 
     outermost: ClassVar[bool] = False
     """True if no wrapper can go above, because ``step`` does not return Gymnasium's five values."""
@@ -205,7 +207,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
             except ValueError as error:
                 raise ValueError(f"{name} needs a state like its own: {error}") from error
 
-    def _check_shape(self, key: str, shape: Shape, saved: Any) -> None:
+    def _check_shape(self, key: str, shape: Shape, saved: object) -> None:
         expected = tuple(getattr(self, str(size), size) for size in shape)
         given = np.shape(saved) if hasattr(saved, "dtype") else ()
         fits = False
@@ -219,7 +221,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
                 "Load a state with the same number of environments and costs."
             )
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> State:
         """Return the running statistics of the stack.
 
         Returns:
@@ -267,7 +269,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv):
             self.env._check_stack(state["env"])
 
 
-def prepare_env(env: Any, owner: str) -> Any:
+def prepare_env(env: Layer, owner: str) -> Layer:
     """Return an environment in the form in which wrappers and adapters need it.
 
     Args:
@@ -289,7 +291,7 @@ def prepare_env(env: Any, owner: str) -> Any:
     return wrap_foreign(env)
 
 
-def _check_five_values(env: Any, owner: str) -> None:
+def _check_five_values(env: Layer, owner: str) -> None:
     for layer in layers(env):
         if getattr(type(layer), "outermost", False):
             name = type(layer).__name__
@@ -300,7 +302,7 @@ def _check_five_values(env: Any, owner: str) -> None:
             )
 
 
-def _check_one_report(env: Any) -> None:
+def _check_one_report(env: Layer) -> None:
     # Gymnasium's wrapper fails when the first episode ends if info["episode"] is there already. Our
     # own above Gymnasium's is meant: it replaces the report with one that has the costs too.
     recorder: str | None = None

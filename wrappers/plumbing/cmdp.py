@@ -2,7 +2,6 @@
 
 from typing import Any, TypeAlias
 
-import gymnasium as gym
 from array_api_compat import array_namespace
 from gymnasium.vector import VectorEnv
 
@@ -10,7 +9,7 @@ from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 from legged_envs.wrappers.plumbing.base import StatefulWrapper
 from legged_envs.wrappers.plumbing.device import Device
-from legged_envs.wrappers.plumbing.layers import Env, SingleEnv, name_of
+from legged_envs.wrappers.plumbing.layers import Env, SingleEnv, SingleWrapper, name_of
 
 SixValues: TypeAlias = tuple[Tree, Array, Array, Array, Array, Info]
 """Observation, reward, cost, terminated, truncated and info."""
@@ -78,7 +77,7 @@ class VectorCMDP(StatefulWrapper):
         return observation, reward, cost, terminated, truncated, renamed
 
 
-class CMDP(gym.Wrapper[Any, Any, Any, Any]):
+class CMDP(SingleWrapper):
     """A plain ``gymnasium.Env`` with the cost as a return value of ``step``. It goes outermost.
 
     The environment that it wraps reports ``info["cost"]``.

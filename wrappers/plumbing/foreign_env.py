@@ -11,7 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.from_cmdp import FromCMDP
 from legged_envs.wrappers.plumbing import arrays
@@ -19,16 +19,19 @@ from legged_envs.wrappers.plumbing.arrays import Array, Info, NumPyArray, Tree
 from legged_envs.wrappers.plumbing.layers import (
     COST_KEYS,
     Env,
+    Layer,
     SingleEnv,
+    SingleWrapper,
     State,
     Step,
+    Wrapper,
     autoreset_mode,
     layers,
     state_below,
 )
 
 
-class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+class ForeignEnv(Wrapper):
     """A vector environment of Gymnasium's kind in the form that this package's wrappers expect.
 
     The wrappers put it around such an environment themselves. In mode SAME_STEP ``final_obs`` is a
@@ -50,14 +53,14 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over = np.zeros(self.num_envs, bool)
 
     def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | list[int] | None = None, options: dict[str, object] | None = None
     ) -> tuple[Tree, Info]:
         mask = None
         options_below = None
         if options is not None:
             mask = options.get("reset_mask")
             options_below = dict(options)
-        env: Any = self.env
+        env: Layer = self.env
         observation, info = env.reset(seed=seed, options=options_below)
         if mask is None:
             self._over[:] = False
@@ -85,7 +88,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         Raises:
             TypeError: They have no ``get_state``.
         """
-        env: Any = self.env
+        env: Layer = self.env
         if not _saves_single_envs(env):
             return {"env": state_below(env), "over": self._over.copy()}
         return {
@@ -98,7 +101,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def set_state(self, state: State) -> None:
         """Return to a state from :meth:`get_state` of the same environments and wrappers."""
-        env: Any = self.env
+        env: Layer = self.env
         if "envs" in state:
             for single, inner, wrappers in zip(
                 env.envs, state["envs"], state["wrappers"], strict=True
@@ -112,7 +115,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over = state["over"].copy()
 
 
-def wrap_foreign(env: Any) -> Env:
+def wrap_foreign(env: Layer) -> Env:
     """Return the bottom of a stack in the form that this package's wrappers expect.
 
     Args:
@@ -201,17 +204,17 @@ def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
 # --- environments of a SyncVectorEnv that wait for their reset ------------------------------------
 
 
-class _WaitingEnv(gym.Wrapper[Any, Any, Any, Any]):
+class _WaitingEnv(SingleWrapper):
     """An environment that returns its last observation from every reset and step."""
 
-    def __init__(self, env: SingleEnv, observation: Any):
+    def __init__(self, env: SingleEnv, observation: Tree):
         super().__init__(env)
         self._observation = observation
 
-    def reset(self, **kwargs: Any) -> tuple[Any, Info]:
+    def reset(self, **kwargs: Any) -> tuple[Tree, Info]:
         return self._observation, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+    def step(self, action: Tree) -> tuple[Tree, float, bool, bool, Info]:
         return self._observation, 0.0, False, False, {}
 
 
@@ -237,13 +240,13 @@ def _itself(env: SingleEnv) -> SingleEnv:
 # --- state of the wrappers of single environments -------------------------------------------------
 
 
-def _saves_single_envs(env: Any) -> bool:
+def _saves_single_envs(env: Layer) -> bool:
     if not isinstance(env, SyncVectorEnv) or hasattr(env, "get_state"):
         return False
     return all(single.has_wrapper_attr("get_state") for single in env.envs)
 
 
-def _wrappers_of(single: SingleEnv) -> list[Any]:
+def _wrappers_of(single: SingleEnv) -> list[Layer]:
     return list(layers(single))[:-1]
 
 

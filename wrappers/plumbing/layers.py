@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 
@@ -12,6 +12,14 @@ Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
 SingleEnv: TypeAlias = gym.Env[Any, Any]
 """A plain environment, one that is not a batch."""
+Wrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+"""A wrapper of vector environments of any kind of arrays."""
+SingleWrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
+"""A wrapper of plain environments."""
+Space: TypeAlias = gym.Space[Any]
+"""Any space of Gymnasium."""
+Layer: TypeAlias = Any
+"""A wrapper or an environment, with attributes that Gymnasium's classes do not declare."""
 Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
 """Observation, reward, terminated, truncated and info."""
 State: TypeAlias = dict[str, Any]
@@ -24,18 +32,18 @@ class SixValueEnv(Protocol):
     """An environment with six values per step, such as OmniSafe's ``CMDP``."""
 
     @property
-    def observation_space(self) -> Any: ...
+    def observation_space(self) -> object: ...
     @property
-    def action_space(self) -> Any: ...
-    def reset(self, *args: Any, **kwargs: Any) -> Any: ...
-    def step(self, action: Any, /) -> Any: ...
+    def action_space(self) -> object: ...
+    def reset(self, *args: Any, **kwargs: Any) -> object: ...
+    def step(self, action: Any, /) -> object: ...
 
 
 AnyEnv: TypeAlias = Env | SingleEnv | SixValueEnv
 """Everything that a wrapper can be put around."""
 
 
-def layers(env: Any) -> Iterator[Any]:
+def layers(env: Layer) -> Iterator[Layer]:
     """Iterate over the wrappers of a stack from the outside in, and then the environment itself."""
     while env is not env.unwrapped:
         yield env
@@ -53,7 +61,7 @@ def name_of(env: Env | SingleEnv) -> str:
 
     The ``str`` of an environment may be pages long.
     """
-    core: Any = env.unwrapped
+    core: Layer = env.unwrapped
     class_name = type(core).__name__
     if core.spec is None:
         return class_name
@@ -71,7 +79,7 @@ def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
         The attribute of ``env.unwrapped``, or else that of the first environment of a
         ``SyncVectorEnv``. None if neither has it.
     """
-    core: Any = env.unwrapped
+    core: Layer = env.unwrapped
     if hasattr(core, name):
         return getattr(core, name)
     if not isinstance(core, SyncVectorEnv):
@@ -100,7 +108,7 @@ def whole_keys(env: Env) -> frozenset[str]:
     return frozenset(keys)
 
 
-def state_below(env: object) -> Any:
+def state_below(env: object) -> State:
     """Return ``env.get_state()``.
 
     Raises:
@@ -111,4 +119,5 @@ def state_below(env: object) -> Any:
             f"{type(env).__name__} has no get_state. "
             "Save each wrapper separately with its state_dict()."
         )
-    return env.get_state()
+    state: State = env.get_state()
+    return state

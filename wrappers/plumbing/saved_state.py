@@ -1,23 +1,26 @@
 """Saving and loading of the single values that make up a wrapper's state."""
 
 from collections import deque
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from legged_envs.wrappers.plumbing import arrays
+
+Saved: TypeAlias = Any
+"""A number, array or list in the form in which it is saved, or a dict of these."""
 
 
 @runtime_checkable
 class HasState(Protocol):
     """A part of a wrapper that saves and loads itself, such as a ``Normalizer``."""
 
-    def state_dict(self) -> Any: ...
-    def check_state(self, state: Any, /) -> None: ...
-    def load_state_dict(self, state: Any, /) -> None: ...
+    def state_dict(self) -> Saved: ...
+    def check_state(self, state: Saved, /) -> None: ...
+    def load_state_dict(self, state: Saved, /) -> None: ...
 
 
-def saved_value(value: Any) -> Any:
+def saved_value(value: object) -> Saved:
     """Return a copy of a value in the form in which it is saved."""
     if isinstance(value, HasState):
         return value.state_dict()
@@ -28,7 +31,7 @@ def saved_value(value: Any) -> Any:
     return arrays.map_arrays(arrays.copied, value)
 
 
-def check_value(current: Any, saved: Any) -> None:
+def check_value(current: object, saved: Saved) -> None:
     """Check that a saved value can take the place of the current one.
 
     Args:
@@ -48,7 +51,7 @@ def check_value(current: Any, saved: Any) -> None:
         raise ValueError(f"expected a {type(current).__name__} like {current!r}, got {saved!r}")
 
 
-def load_value(current: Any, saved: Any) -> Any:
+def load_value(current: object, saved: Saved) -> object:
     """Return what takes the place of the current value when a saved one is loaded.
 
     Args:
