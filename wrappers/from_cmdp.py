@@ -108,7 +108,7 @@ class FromCMDP(Env):
         self._observation: Tree | None = None
 
     def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, object] | None = None
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Tree, Info]:
         """Start new episodes.
 
@@ -189,14 +189,14 @@ class FromCMDP(Env):
         )
         return arrays.map_arrays(arrays.copied, self._observation)
 
-    def _batch(self, value: object, example: Array) -> Array:
+    def _batch(self, value: Any, example: Array) -> Array:
         """Return a value as an array of the kind of ``example`` with a row per environment."""
         if not is_array_api_obj(value) or isinstance(value, np.generic):
             value = np.asarray(value, np.float32 if isinstance(value, float) else None)
         array = arrays.as_kind_of(value, example)
         return array[None, ...] if self._is_single else array
 
-    def _checked_batch(self, name: str, value: object, example: Array) -> Array:
+    def _checked_batch(self, name: str, value: Any, example: Array) -> Array:
         array = self._batch(value, example)
         if tuple(array.shape) != (self.num_envs,):
             raise ValueError(
@@ -214,7 +214,7 @@ class FromCMDP(Env):
         is_number = isinstance(info, (bool, int, float, *arrays.NUMPY_TYPES))
         return self._batch(info, example) if is_number or is_array_api_obj(info) else info
 
-    def render(self) -> tuple[object, ...] | None:
+    def render(self) -> tuple[Any, ...] | None:
         """Return pictures of the environments, one for a batch of one. None if it draws none."""
         picture = self.cmdp.render()
         if picture is None or isinstance(picture, tuple):

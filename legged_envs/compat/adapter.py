@@ -5,12 +5,12 @@ import dataclasses
 import random
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, isfinite
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -22,10 +22,12 @@ from legged_envs.compat.origins import TerrainOrigins
 from legged_envs.envs import CoreVectorEnv, Spaces
 from legged_envs.envs.arguments import MAX_LISTED_ENVS, check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.changes import apply_changes
+from legged_envs.envs.changes import Changes, apply_changes
 from legged_envs.envs.manager_set import ManagerSet
 from legged_envs.envs.manager_task import ManagerTask
+from legged_envs.envs.task import Info
 from legged_envs.state import (
+    State,
     copy_rows,
     copy_state,
     is_state,
@@ -36,7 +38,10 @@ from legged_envs.state import (
 )
 from legged_envs.tables import TableRepr
 from legged_envs.wrappers import AutoReset, TimeLimit
+from legged_envs.wrappers.plumbing.layers import Env
 
+OwnCfg: TypeAlias = Any
+"""Configuration in the words of another framework; each framework has classes of its own."""
 FLAG_DTYPES = (torch.bool, torch.int32, torch.int64)
 """Dtypes of flags that a method may return."""
 NOT_STATE = ("core", "cfg", "extras", "_stack")
@@ -49,7 +54,7 @@ class AdapterCfg(TaskCfg):
 
     user_class: Any = None
     """The user's class, a subclass of :class:`UserTask`."""
-    own_cfg: Any = None
+    own_cfg: OwnCfg = None
     """Configuration in the words of the framework, which the other fields were made from."""
 
     @property
@@ -62,7 +67,7 @@ class AdapterCfg(TaskCfg):
         task: AdapterTask = self.user_class.ADAPTER(self)
         return task
 
-    def with_changes(self, changes: Mapping[str, Any]) -> TaskCfg:
+    def with_changes(self, changes: Changes) -> TaskCfg:
         """Return a copy with fields replaced; the framework's own fields come first."""
         own_names = [name for name in dir(self.own_cfg) if not name.startswith("_")]
         field_names = [field.name for field in dataclasses.fields(TaskCfg)]
@@ -81,7 +86,7 @@ class AdapterCfg(TaskCfg):
             cfg = self.user_class.task_cfg(apply_changes(self.own_cfg, own_changes))
         return apply_changes(cfg, other_changes)
 
-    def from_own_cfg(self, cfg: Any) -> TaskCfg:
+    def from_own_cfg(self, cfg: object) -> TaskCfg:
         own_class = type(self.own_cfg)
         if not isinstance(cfg, own_class):
             raise TypeError(
@@ -192,7 +197,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         self,
         method: str,
         what: str,
-        value: Any,
+        value: object,
         *size: int,
         flags: bool = False,
         least: float = -inf,
@@ -256,18 +261,18 @@ class AdapterTask(TerrainOrigins, ManagerTask):
                 group.value = group.value.index_copy(0, env_ids, rows)
             observe_all()
 
-    def take_log(self) -> dict[str, Any]:
-        log: dict[str, Any] = {}
+    def take_log(self) -> Info:
+        log: Info = {}
         for kind in ("episode", "log"):
             log.update(self.user.extras.pop(kind, {}))
         return log
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         # A namespace is compared as a whole: attributes may exist at some times only.
         own = SimpleNamespace(**copy_state(self.user.stateful_attributes()))
         return {**super().state(), "task": own}
 
-    def check_state(self, state: dict[str, Any]) -> None:
+    def check_state(self, state: State) -> None:
         given = vars(state["task"])
         expected = {}
         for name, value in self.user.stateful_attributes().items():
@@ -276,7 +281,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         tensors = {name: given[name] for name in expected}
         check_same_structure(tensors, expected, f"the state of {type(self.user).__name__}")
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: State) -> None:
         super().load_state(state)
         for name, value in vars(state["task"]).items():
             present = vars(self.user).get(name)
@@ -299,12 +304,12 @@ class UserTask(TableRepr, ABC):
     """Class of the task that calls the methods."""
     core: CoreVectorEnv
     """The vector environment."""
-    cfg: Any
+    cfg: OwnCfg
     """Configuration in the words of the framework; ``core.cfg`` is made from it."""
-    extras: dict[str, Any]
+    extras: Info
     """What the task reports; ``extras["log"]`` and ``extras["episode"]`` join ``info["log"]``."""
 
-    def make_core(self, cfg: Any, num_envs: int, **arguments: Any) -> None:
+    def make_core(self, cfg: OwnCfg, num_envs: int, **arguments: Any) -> None:
         """Make the environment, unless it exists because it makes this object.
 
         Args:
@@ -321,7 +326,7 @@ class UserTask(TableRepr, ABC):
         CoreVectorEnv(task, num_envs, **options)
 
     @classmethod
-    def task_cfg(cls, cfg: Any) -> AdapterCfg:
+    def task_cfg(cls, cfg: OwnCfg) -> AdapterCfg:
         """Translate a configuration in the words of the framework."""
         translated = cls._translate(cfg)
         fields = {}
@@ -331,10 +336,10 @@ class UserTask(TableRepr, ABC):
 
     @classmethod
     @abstractmethod
-    def _translate(cls, cfg: Any) -> TaskCfg:
+    def _translate(cls, cfg: OwnCfg) -> TaskCfg:
         """Return robot, simulation, time limit and terms of ``cfg``."""
 
-    def construct(self, cfg: Any) -> None:
+    def construct(self, cfg: OwnCfg) -> None:
         """Call the constructor as the framework does."""
         self.__init__(cfg)  # type: ignore[misc]
 
@@ -350,14 +355,14 @@ class UserTask(TableRepr, ABC):
         """The environment with the task's time limit and autoreset in the same step."""
         if "_stack" not in vars(self):
             core = self.core
-            env: Any = core
+            env: Env = core
             steps = core.max_episode_length
             if steps is not None:
                 env = TimeLimit(env, steps, is_finite_horizon=core.cfg.is_finite_horizon)
             self._stack = AutoReset(env)
         return self._stack
 
-    def stateful_attributes(self) -> dict[str, Any]:
+    def stateful_attributes(self) -> State:
         """Return the attributes that a saved state holds, by name.
 
         These are tensors, numbers and objects with a state, also in dicts and lists.
@@ -382,7 +387,7 @@ class UserTask(TableRepr, ABC):
 
 
 @contextmanager
-def others_unchanged(user: UserTask, env_ids: Tensor, **more: dict[str, Any]) -> Iterator[None]:
+def others_unchanged(user: UserTask, env_ids: Tensor, **more: State) -> Iterator[None]:
     """Keep the rows of all other environments in a user's tensors: methods are for whole batches.
 
     Args:

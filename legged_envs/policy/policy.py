@@ -14,7 +14,7 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
 from legged_envs.policy.comparison import find_difference
-from legged_envs.policy.metadata import Contract, Inputs, contract, policy_inputs
+from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
 from legged_envs.tables import TableRepr, shorten
 from legged_envs.tasks import TASKS, make_task_cfg, plain_id
@@ -237,7 +237,7 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     onnx.save(model, str(path))
 
 
-def _vector_size(terms: Sequence[Contract]) -> int:
+def _vector_size(terms: Sequence[ObservationEntry]) -> int:
     return sum(term["size"] for term in terms)
 
 

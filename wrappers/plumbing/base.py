@@ -207,7 +207,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
             except ValueError as error:
                 raise ValueError(f"{name} needs a state like its own: {error}") from error
 
-    def _check_shape(self, key: str, shape: Shape, saved: object) -> None:
+    def _check_shape(self, key: str, shape: Shape, saved: Any) -> None:
         expected = tuple(getattr(self, str(size), size) for size in shape)
         given = np.shape(saved) if hasattr(saved, "dtype") else ()
         fits = False

@@ -53,7 +53,7 @@ class ForeignEnv(Wrapper):
         self._over = np.zeros(self.num_envs, bool)
 
     def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, object] | None = None
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Tree, Info]:
         mask = None
         options_below = None
@@ -207,14 +207,14 @@ def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
 class _WaitingEnv(SingleWrapper):
     """An environment that returns its last observation from every reset and step."""
 
-    def __init__(self, env: SingleEnv, observation: Tree):
+    def __init__(self, env: SingleEnv, observation: Tree | None):
         super().__init__(env)
         self._observation = observation
 
-    def reset(self, **kwargs: Any) -> tuple[Tree, Info]:
+    def reset(self, **kwargs: Any) -> tuple[Tree | None, Info]:
         return self._observation, {}
 
-    def step(self, action: Tree) -> tuple[Tree, float, bool, bool, Info]:
+    def step(self, action: Tree) -> tuple[Tree | None, float, bool, bool, Info]:
         return self._observation, 0.0, False, False, {}
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import torch
 from torch import Tensor
 
+from legged_envs.compat.adapter import OwnCfg
 from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, SimulationCfg, world
 from legged_envs.compat.isaac_lab.direct_task import DirectTask
 from legged_envs.compat.isaac_lab.environment import IsaacEnv
@@ -21,6 +22,7 @@ from legged_envs.compat.isaac_lab.spaces import space_from
 from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.task import Action, Space
 from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import (
     JointActionCfg,
@@ -30,6 +32,7 @@ from legged_envs.mdp.actions import (
 )
 from legged_envs.rng import Stream
 from legged_envs.sim import ViewerCfg
+from legged_envs.state import Tree
 
 ACTIONS: dict[str, Callable[..., JointActionCfg]] = {
     "position": JointPositionCfg,
@@ -67,14 +70,14 @@ class DirectRLEnvCfg(ConfigClass):
     A term is a :class:`~legged_envs.managers.EventTermCfg`, or one in Isaac Lab's words with
     ``func(env, env_ids, **params)``, ``mode``, ``interval_range_s`` and ``params``.
     """
-    observation_space: Any = None
+    observation_space: object = None
     """Space of the group ``"policy"``; a size is unbounded.
 
     See :func:`~legged_envs.compat.isaac_lab.spaces.space_from`.
     """
-    action_space: Any = None
+    action_space: object = None
     """Space of the actions; a size is bounded by ±1."""
-    state_space: Any = None
+    state_space: object = None
     """Space of the group ``"critic"``; None or 0 without one."""
     observation_noise_model: Any = None
     """A ``NoiseModelCfg`` of :mod:`legged_envs.compat.isaac_lab.noise`, or None."""
@@ -95,7 +98,7 @@ class DirectRLEnvCfg(ConfigClass):
     ``self.core.observations``, ``self.core.rewards``, …
     """
 
-    def spaces(self) -> dict[str, gym.Space[Any]]:
+    def spaces(self) -> dict[str, Space]:
         """Return the spaces of one environment: observation groups and ``"action"``.
 
         Raises:
@@ -107,7 +110,7 @@ class DirectRLEnvCfg(ConfigClass):
         spaces["action"] = self.space("action_space", 1.0)
         return spaces
 
-    def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+    def space(self, name: str, bound: float = math.inf) -> Space:
         """Return the space of a field.
 
         Args:
@@ -122,13 +125,13 @@ class DirectRLEnvCfg(ConfigClass):
 
 def is_terminated(env: CoreVectorEnv) -> Tensor:
     """Return the environments that ``_get_dones`` terminated, (num_envs,), bool."""
-    user: DirectRLEnv = env.task.user
+    user: DirectRLEnv = cast("DirectTask", env.task).user
     return user.reset_terminated
 
 
 def cost_of_get_costs(env: CoreVectorEnv, name: str) -> Tensor:
     """Return the cost ``name`` of ``_get_costs``, (num_envs,)."""
-    task: DirectTask = env.task
+    task = cast("DirectTask", env.task)
     return task.returned_costs[name]
 
 
@@ -141,18 +144,18 @@ def call_isaac_event(
     """
     if "random" in signature(func).parameters:
         params["random"] = random
-    user: DirectRLEnv = env.task.user
+    user: DirectRLEnv = cast("DirectTask", env.task).user
     func(user, env_ids, **params)
 
 
 class NoiseSource(NamedTuple):
     """A noise model and what it acts on."""
 
-    cfg: Any
+    cfg: OwnCfg
     """Configuration of the model."""
     stream: str
     """Name of its random stream."""
-    space: gym.Space[Any]
+    space: Space
     """Space of the numbers that it acts on."""
 
 
@@ -181,7 +184,7 @@ class DirectRLEnv(IsaacEnv):
     ADAPTER = DirectTask
     CFG = DirectRLEnvCfg
 
-    def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
+    def __init__(self, cfg: OwnCfg, render_mode: str | None = None, **kwargs: Any):
         options = {"render_mode": render_mode, "device": cfg.sim.device, **kwargs}
         self.make_core(cfg, cfg.scene.num_envs, **options)
         core = self.core
@@ -214,11 +217,10 @@ class DirectRLEnv(IsaacEnv):
     @property
     def adapter(self) -> DirectTask:
         """The task that calls the methods."""
-        task: DirectTask = self.core.task
-        return task
+        return cast("DirectTask", self.core.task)
 
     @classmethod
-    def _translate(cls, cfg: Any) -> TaskCfg:
+    def _translate(cls, cfg: OwnCfg) -> TaskCfg:
         fields = world(cfg)
         kind = fields["robot"].actuators[0]
         fields["actions"] = cfg.actions or {f"joint_{kind}": ACTIONS[kind]()}
@@ -231,7 +233,7 @@ class DirectRLEnv(IsaacEnv):
         return TaskCfg(**{**fields, **cfg.terms})
 
     @staticmethod
-    def _events(cfg: Any) -> dict[str, EventTermCfg]:
+    def _events(cfg: OwnCfg) -> dict[str, EventTermCfg]:
         terms = cfg.events or {}
         if not isinstance(terms, dict):
             terms = vars(terms)
@@ -275,7 +277,7 @@ class DirectRLEnv(IsaacEnv):
             )
         return sources
 
-    def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
+    def noisy(self, kind: str, rows: Tree, env_ids: Tensor | None = None) -> Tree:
         """Return rows with the noise of a model, if there is one.
 
         Args:
@@ -304,7 +306,7 @@ class DirectRLEnv(IsaacEnv):
     def _setup_scene(self) -> None:
         """Make ``Articulation(cfg)`` and ``ContactSensor(cfg)`` and put them into ``self.scene``."""
 
-    def _pre_physics_step(self, actions: Any) -> None:
+    def _pre_physics_step(self, actions: Action) -> None:
         """Receive the actions: clipped, with noise, in the structure of their space."""
 
     def _apply_action(self) -> None:
@@ -315,24 +317,24 @@ class DirectRLEnv(IsaacEnv):
         self.core.sim.set_joint_targets(self.joint_targets)
 
     @abstractmethod
-    def _get_observations(self) -> dict[str, Any]:
+    def _get_observations(self) -> dict[str, Tree]:
         """Return the group ``"policy"`` and, with ``cfg.state_space``, ``"critic"``.
 
         All tensors start with ``num_envs``.
         """
 
-    def _get_states(self) -> Any:
+    def _get_states(self) -> Tree:
         """Return the group ``"critic"``.
 
         If this is written, ``_get_observations`` returns ``"policy"`` alone.
         """
 
     @abstractmethod
-    def _get_rewards(self) -> Any:
+    def _get_rewards(self) -> Tree:
         """Return the rewards, (num_envs,), float32."""
 
     @abstractmethod
-    def _get_dones(self) -> Any:
+    def _get_dones(self) -> Tree:
         """Return the environments that are terminated and truncated, (num_envs,), bool each."""
 
     def _get_costs(self) -> dict[str, Tensor]:

@@ -13,7 +13,8 @@ from torch import Tensor
 from legged_envs.compat.isaac_lab.environment import IsaacTask
 from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.arguments import check_same_structure
-from legged_envs.state import map_tree
+from legged_envs.envs.task import Action, Observation, Space
+from legged_envs.state import Tree, map_tree
 
 METHOD_RESULT = "does not fit the spaces and num_envs: it is {} where {} is expected"
 """Error about the result of a method; the fields are the given and the expected structure."""
@@ -29,7 +30,7 @@ class DirectTask(IsaacTask):
 
         self.action_space = spaces.pop("action")
         """Action space of one environment."""
-        self.groups: dict[str, gym.Space[Any]] = spaces
+        self.groups: dict[str, Space] = spaces
         """Space of each observation group of one environment."""
         self.zeros = {name: self._zeros(space) for name, space in self.groups.items()}
         """Zeros in the structure of each observation group, for all environments."""
@@ -37,7 +38,7 @@ class DirectTask(IsaacTask):
         """Zeros in the structure of the actions, for all environments."""
         self.shown_names = [*self.groups] if env.shows_groups else ["policy"]
         """Names of the observation groups that the environment shows."""
-        self.observation: dict[str, Any] = {}
+        self.observation: dict[str, Observation] = {}
         """Observation groups that the methods returned last."""
         self.returned_costs: dict[str, Tensor] = {}
         """Costs that ``_get_costs`` returned last, by name."""
@@ -55,11 +56,11 @@ class DirectTask(IsaacTask):
         env.single_observation_space = gym.spaces.Dict(self.groups)
         env.observation_space = batch_space(env.single_observation_space, env.num_envs)
 
-    def _zeros(self, space: gym.Space[Any]) -> Any:
+    def _zeros(self, space: Space) -> Tree:
         arrays = create_empty_array(space, self.env.num_envs, np.zeros)
         return map_tree(lambda array: torch.from_numpy(array).to(self.env.device), arrays)
 
-    def batched_space(self, group: str) -> gym.Space[Any] | None:
+    def batched_space(self, group: str) -> Space | None:
         """Return the space of an observation group of all environments; None without the group."""
         if group not in self.groups:
             return None
@@ -75,7 +76,7 @@ class DirectTask(IsaacTask):
         writes = self.user.writes
         return self.moves_joints and not writes("_pre_physics_step") and not writes("_apply_action")
 
-    def act(self, action: Any) -> None:
+    def act(self, action: Action) -> None:
         user = self.user
         env = self.env
         action = _clamp(action, self._action_bounds)
@@ -92,7 +93,7 @@ class DirectTask(IsaacTask):
             env.sim.step(steps)
             user.scene.update(env.cfg.sim.dt * steps)
 
-    def by_agent(self, action: Any) -> Any:
+    def by_agent(self, action: Action) -> Action:
         """Return an action as the methods of the user's object take it."""
         return action
 
@@ -131,7 +132,7 @@ class DirectTask(IsaacTask):
             truncated=truncated,
         )
 
-    def call(self, method: str, expected: Any) -> Any:
+    def call(self, method: str, expected: object) -> Any:
         """Call a method of the user's object and check the structure of its result.
 
         Args:
@@ -173,7 +174,7 @@ class DirectTask(IsaacTask):
         if writes_states and "critic" in self.shown_names:
             self.observation["critic"] = self.call("_get_states", state)
 
-    def observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+    def observe(self, env_ids: Tensor | None) -> dict[str, Observation]:
         take: Callable[[Tensor], Tensor]
         if env_ids is None:
             for group in self.managers.shown_groups:
@@ -195,7 +196,7 @@ class DirectTask(IsaacTask):
         self.user._reset_idx(env_ids)
 
 
-def _bounds(space: gym.Space[Any], device: torch.device) -> Any:
+def _bounds(space: Space, device: torch.device) -> Tree:
     """Return the bounds of each box, in the structure of ``space``; None for discrete spaces."""
     if isinstance(space, gym.spaces.Box):
         return [torch.from_numpy(space.low).to(device), torch.from_numpy(space.high).to(device)]
@@ -206,7 +207,7 @@ def _bounds(space: gym.Space[Any], device: torch.device) -> Any:
     return None
 
 
-def _clamp(action: Any, bounds: Any) -> Any:
+def _clamp(action: Action, bounds: Tree) -> Action:
     """Return actions clipped to the bounds of :func:`_bounds`."""
     if isinstance(bounds, dict):
         return {key: _clamp(action[key], part) for key, part in bounds.items()}

@@ -1,6 +1,7 @@
 """What Isaac Lab's environments have in common."""
 
 import random
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,7 +9,8 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.compat.adapter import AdapterCfg, AdapterTask, UserTask
+from legged_envs.compat.adapter import AdapterCfg, AdapterTask, OwnCfg, UserTask
+from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.wrappers import TimeLimit
 
 
@@ -29,7 +31,7 @@ class IsaacEnv(UserTask):
     """A task that, made directly, is stepped itself; ended episodes begin anew in the same step."""
 
     is_vector_env: ClassVar[bool] = True
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: ClassVar[dict[str, object]] = {
         "render_modes": [None, "rgb_array"],
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
@@ -55,12 +57,12 @@ class IsaacEnv(UserTask):
         """Return True if there is an attribute ``name``."""
         return hasattr(self, name)
 
-    def set_wrapper_attr(self, name: str, value: Any) -> None:
+    def set_wrapper_attr(self, name: str, value: object) -> None:
         """Set the attribute ``name``."""
         setattr(self, name, value)
 
     @classmethod
-    def task_cfg(cls, cfg: Any) -> AdapterCfg:
+    def task_cfg(cls, cfg: OwnCfg) -> AdapterCfg:
         """Translate a configuration in Isaac Lab's words.
 
         Raises:
@@ -72,7 +74,7 @@ class IsaacEnv(UserTask):
             )
         return super().task_cfg(cfg)
 
-    def construct(self, cfg: Any) -> None:
+    def construct(self, cfg: OwnCfg) -> None:
         cfg.scene.num_envs = self.core.num_envs
         super().construct(cfg)
 
@@ -83,9 +85,9 @@ class IsaacEnv(UserTask):
     def reset(
         self,
         seed: int | None = None,
-        options: dict[str, Any] | None = None,
-        env_ids: Any = None,
-    ) -> tuple[Any, dict[str, Any]]:
+        options: dict[str, object] | None = None,
+        env_ids: Tensor | Sequence[int] | slice | None = None,
+    ) -> tuple[Observation, Info]:
         """Begin all episodes, or some.
 
         Args:
@@ -103,7 +105,7 @@ class IsaacEnv(UserTask):
         observation, info = self.stack.reset(seed=seed, options=options)
         return observation, {**self.extras, **info}
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: Action) -> Any:
         """Advance by one control step.
 
         Returns:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from legged_envs import managers
-from legged_envs.compat.adapter import others_unchanged
+from legged_envs.compat.adapter import OwnCfg, others_unchanged
 from legged_envs.compat.isaac_lab import mdp as isaac_mdp
 from legged_envs.compat.isaac_lab.adapted_term import Adapted
 from legged_envs.compat.isaac_lab.cfg import SimulationCfg, world
@@ -20,6 +20,7 @@ from legged_envs.compat.isaac_lab.scene_entity import resolved
 from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.task import Observation
 from legged_envs.sim import ViewerCfg
 
 
@@ -70,13 +71,13 @@ class ManagerBasedEnvCfg(ConfigClass):
     """Physics steps per control step."""
     scene: Any = MISSING
     """Entities of every environment: an ``InteractiveSceneCfg``."""
-    recorders: Any = None
+    recorders: object = None
     """Where episodes are recorded: an ``ActionStateRecorderManagerCfg``, or None."""
-    observations: Any = MISSING
+    observations: object = MISSING
     """Observation groups."""
-    actions: Any = MISSING
+    actions: object = MISSING
     """Action terms."""
-    events: Any = None
+    events: object = None
     """Event terms."""
     rerender_on_reset: bool = False
     """Accepted and ignored: all quantities are current after a reset."""
@@ -96,15 +97,15 @@ class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
 
     episode_length_s: Any = MISSING
     """Time limit of an episode, s; a term ``time_out`` must stand in the terminations."""
-    rewards: Any = MISSING
+    rewards: object = MISSING
     """Reward terms."""
-    terminations: Any = MISSING
+    terminations: object = MISSING
     """Termination terms."""
-    curriculum: Any = None
+    curriculum: object = None
     """Curriculum terms."""
-    commands: Any = None
+    commands: object = None
     """Command terms."""
-    costs: Any = None
+    costs: object = None
     """Cost terms, :class:`~legged_envs.managers.CostTermCfg`. An addition of this package."""
 
 
@@ -123,7 +124,7 @@ FLOAT_TERMS = (managers.RewardTermCfg, managers.CostTermCfg, managers.Observatio
 """Terms whose values are converted to float32."""
 
 
-def _terms(where: str, section: Any, term_class: type) -> dict[str, Any]:
+def _terms(where: str, section: object, term_class: type) -> dict[str, Any]:
     """Return the terms that a section has as attributes or entries, with adapted functions.
 
     Raises:
@@ -153,7 +154,7 @@ def _with_adapted_function(term: Any) -> Any:
     return replace(term, func=Adapted(func, term, dtype, event=is_event))
 
 
-def _is_builtin(func: Any, is_event: bool) -> bool:
+def _is_builtin(func: object, is_event: bool) -> bool:
     """Return True for a function of this package that has the types and arguments of its terms."""
     module = getattr(func, "__module__", None) or ""
     if module == isaac_mdp.__name__:
@@ -182,7 +183,7 @@ def _group(where: str, group: Any) -> managers.ObservationGroupCfg:
     )
 
 
-def _velocity_command(cfg: Any) -> dict[str, str]:
+def _velocity_command(cfg: OwnCfg) -> dict[str, str]:
     """Return the name of the velocity command, if there is one, mapped to ``"velocity"``.
 
     Evaluations find the command by that name.
@@ -213,7 +214,7 @@ class ManagerBasedTask(IsaacTask):
             user.recorder_manager.end_step(evaluation)
         return evaluation
 
-    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Any]:
+    def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
         if env_ids is None:
             return super().observe(None)
         terms = {name: term.attributes for name, term in self.user.class_terms.items()}
@@ -261,7 +262,7 @@ class ManagerBasedEnv(IsaacEnv):
     ADAPTER = ManagerBasedTask
     CFG = ManagerBasedEnvCfg
 
-    def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
+    def __init__(self, cfg: OwnCfg, render_mode: str | None = None, **kwargs: Any):
         self.common_step_counter = 0
         """Control steps since the environment was made."""
         self.renamed = _velocity_command(cfg)
@@ -291,7 +292,7 @@ class ManagerBasedEnv(IsaacEnv):
         self.load_managers()
 
     @classmethod
-    def _translate(cls, cfg: Any) -> TaskCfg:
+    def _translate(cls, cfg: OwnCfg) -> TaskCfg:
         where = type(cfg).__name__
         for field in fields(cfg):
             if getattr(cfg, field.name) is MISSING:

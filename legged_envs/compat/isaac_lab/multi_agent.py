@@ -14,9 +14,10 @@ from legged_envs.compat.isaac_lab.direct_task import DirectTask
 from legged_envs.compat.isaac_lab.spaces import space_from
 from legged_envs.configuration import configclass
 from legged_envs.envs import Evaluation
-from legged_envs.state import map_tree
+from legged_envs.envs.task import Action, Info, Observation, Space
+from legged_envs.state import Tree, map_tree
 
-ByAgent = dict[str, Any]
+ByAgent = dict[str, Tree]
 """Name of each agent mapped to its value; tensors start with ``num_envs``."""
 
 
@@ -66,7 +67,7 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
             boxes[agent] = space
         return boxes
 
-    def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+    def space(self, name: str, bound: float = math.inf) -> Space:
         """Return the space of all agents in a row."""
         if name == "state_space" and self.state_space != -1:
             return super().space(name, bound)
@@ -91,11 +92,11 @@ class MultiAgentTask(DirectTask):
             "agent_truncated": self.user.agent_truncated,
         }
 
-    def act(self, action: Any) -> None:
+    def act(self, action: Action) -> None:
         self.user.agent_over = self.user.agent_terminated | self.user.agent_truncated
         super().act(self.user.without_over(action, self.user.action_spaces))
 
-    def by_agent(self, action: Any) -> ByAgent:
+    def by_agent(self, action: Action) -> ByAgent:
         return split(action, self.user.action_spaces)
 
     def evaluate(self) -> Evaluation:
@@ -146,7 +147,7 @@ class MultiAgentTask(DirectTask):
         if "critic" in self.shown_names and user.cfg.state_space != -1:
             self.observation["critic"] = self.call("_get_states", self.zeros.get("critic"))
 
-    def observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+    def observe(self, env_ids: Tensor | None) -> dict[str, Observation]:
         shown = super().observe(env_ids)
         if env_ids is None:
             shown["policy"] = self.user.without_over(shown["policy"], self.user.observation_spaces)
@@ -222,7 +223,7 @@ class DirectMARLEnv(DirectRLEnv):
                     sources[f"{kind}/{agent}"] = NoiseSource(model, stream, spaces[agent])
         return sources
 
-    def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
+    def noisy(self, kind: str, rows: Tree, env_ids: Tensor | None = None) -> Tree:
         spaces = self.observation_spaces if kind == "observation" else self.action_spaces
         parts = {}
         for agent, part in split(rows, spaces).items():
@@ -247,7 +248,7 @@ class DirectMARLEnv(DirectRLEnv):
         """Number of agents of the task."""
         return len(self.possible_agents)
 
-    def observation_space(self, agent: str) -> gym.Space[Any]:
+    def observation_space(self, agent: str) -> Space:
         """Return the observation space of an agent in one environment.
 
         Raises:
@@ -256,7 +257,7 @@ class DirectMARLEnv(DirectRLEnv):
         self._check_agent(agent)
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> gym.Space[Any]:
+    def action_space(self, agent: str) -> Space:
         """Return the action space of an agent in one environment.
 
         Raises:
@@ -269,7 +270,7 @@ class DirectMARLEnv(DirectRLEnv):
         where = f"{type(self).__name__}: there is no agent"
         check_known(where, (agent,), self.possible_agents, "agents")
 
-    def state(self) -> Any:
+    def state(self) -> Tree:
         """Return the state that belongs to the last observation, (num_envs, …).
 
         None if ``cfg.state_space`` is 0.
@@ -278,7 +279,7 @@ class DirectMARLEnv(DirectRLEnv):
             return None
         return map_tree(torch.clone, self.core.last_observation["critic"])
 
-    def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, dict[str, Any]]:
+    def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, Info]:
         """Begin episodes: see :meth:`IsaacEnv.reset`.
 
         Returns:
@@ -305,10 +306,10 @@ class DirectMARLEnv(DirectRLEnv):
         rewards, terminated, truncated = self.outcome(truncated, extras)
         return self._by_agent(observation), rewards, terminated, truncated, extras
 
-    def _by_agent(self, observation: Any) -> ByAgent:
+    def _by_agent(self, observation: Observation) -> ByAgent:
         return split(observation["policy"], self.observation_spaces)
 
-    def join_actions(self, actions: ByAgent) -> Any:
+    def join_actions(self, actions: ByAgent) -> Action:
         """Return the actions of all agents in a row, zeros for those that act no more.
 
         Args:
@@ -333,7 +334,7 @@ class DirectMARLEnv(DirectRLEnv):
             complete[agent] = action
         return self.join(complete)
 
-    def outcome(self, truncated: Any, info: dict[str, Any]) -> tuple[ByAgent, ByAgent, ByAgent]:
+    def outcome(self, truncated: Tree, info: Info) -> tuple[ByAgent, ByAgent, ByAgent]:
         """Return rewards, terminated and truncated by agent, (num_envs,) each.
 
         Args:
@@ -351,7 +352,7 @@ class DirectMARLEnv(DirectRLEnv):
             truncations[agent] = cut[:, index]
         return rewards, terminated, truncations
 
-    def split(self, rows: Any, spaces: dict[str, Box]) -> ByAgent:
+    def split(self, rows: Tree, spaces: dict[str, Box]) -> ByAgent:
         """Split rows of all agents: see :func:`split`."""
         return split(rows, spaces)
 
@@ -372,7 +373,7 @@ class DirectMARLEnv(DirectRLEnv):
         return rows.masked_fill(self.agent_over.repeat_interleave(repeats, 1), 0.0)
 
 
-def split(rows: Any, spaces: dict[str, Box]) -> ByAgent:
+def split(rows: Tree, spaces: dict[str, Box]) -> ByAgent:
     """Split rows that have the numbers of all agents.
 
     Args:

@@ -1,10 +1,12 @@
 """Isaac Lab's views of an environment of several agents as one of a single agent."""
 
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 
 from legged_envs.compat.isaac_lab.multi_agent import ByAgent, DirectMARLEnv
+from legged_envs.envs.task import Action, Info, Space
+from legged_envs.state import Tree
 
 
 class SingleAgentEnv:
@@ -41,19 +43,21 @@ class SingleAgentEnv:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
 
-    def reset(self, **options: Any) -> tuple[ByAgent, dict[str, Any]]:
+    def reset(self, **options: Any) -> tuple[ByAgent, Info]:
         """Begin episodes: see :meth:`IsaacEnv.reset`."""
         observation, info = self.env.stack.reset(**options)
-        return {self.AGENT: observation[self._group]}, info
+        groups = cast("dict[str, Tree]", observation)
+        return {self.AGENT: groups[self._group]}, info
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: Action) -> Any:
         """Advance by one control step.
 
         Returns:
             The observation, and reward, terminated, truncated, (num_envs,), and ``info``.
         """
         observation, reward, terminated, truncated, info = self.env.stack.step(action)
-        return {self.AGENT: observation[self._group]}, reward, terminated, truncated, info
+        groups = cast("dict[str, Tree]", observation)
+        return {self.AGENT: groups[self._group]}, reward, terminated, truncated, info
 
 
 class OneAgentEnv(SingleAgentEnv):
@@ -72,16 +76,16 @@ class OneAgentEnv(SingleAgentEnv):
         self.max_num_agents = 1
         """Number of agents."""
         space = env.adapter.groups[self._group]
-        self.observation_spaces: dict[str, gym.Space[Any]] = {self.AGENT: space}
+        self.observation_spaces: dict[str, Space] = {self.AGENT: space}
         """Observation space of each agent in one environment."""
-        self.action_spaces: dict[str, gym.Space[Any]] = {self.AGENT: env.adapter.action_space}
+        self.action_spaces: dict[str, Space] = {self.AGENT: env.adapter.action_space}
         """Action space of each agent in one environment."""
 
-    def observation_space(self, agent: str) -> gym.Space[Any]:
+    def observation_space(self, agent: str) -> Space:
         """Return the observation space of an agent in one environment."""
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> gym.Space[Any]:
+    def action_space(self, agent: str) -> Space:
         """Return the action space of an agent in one environment."""
         return self.action_spaces[agent]
 

@@ -1,15 +1,16 @@
 """The interface of a task in LeggedGym-Ex's words."""
 
 import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 
-from legged_envs.compat.adapter import AdapterTask, UserTask
+from legged_envs.compat.adapter import AdapterTask, OwnCfg, UserTask
 from legged_envs.compat.legged_gym.cfg_checks import check_fields
 from legged_envs.compat.legged_gym.simulator import Simulator
 from legged_envs.compat.legged_gym.task import LeggedGymTask
+from legged_envs.envs.task import Info
 
 ObsBuf = Tensor
 """Observations. Shape: (num_envs, num_obs)."""
@@ -45,8 +46,8 @@ class BaseTask(UserTask):
 
     def __init__(
         self,
-        cfg: Any,
-        sim_params: dict[str, Any] | None,
+        cfg: OwnCfg,
+        sim_params: dict[str, object] | None,
         sim_device: str | int,
         headless: bool,
     ):
@@ -99,13 +100,12 @@ class BaseTask(UserTask):
     @property
     def adapter(self) -> LeggedGymTask:
         """The task that calls the methods."""
-        task: LeggedGymTask = self.core.task
-        return task
+        return cast("LeggedGymTask", self.core.task)
 
-    def construct(self, cfg: Any) -> None:
+    def construct(self, cfg: OwnCfg) -> None:
         self.__init__(cfg, {}, "cpu", True)  # type: ignore[misc]
 
-    def _parse_cfg(self, cfg: Any) -> None:
+    def _parse_cfg(self, cfg: OwnCfg) -> None:
         """Read the configuration."""
 
     def _init_buffers(self) -> None:
@@ -137,7 +137,7 @@ class BaseTask(UserTask):
         self.stack.reset(seed=seed)
         return self.get_observations()
 
-    def step(self, actions: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, dict[str, Any]]:
+    def step(self, actions: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Info]:
         """Advance by one control step.
 
         Args:

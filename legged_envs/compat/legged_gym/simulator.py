@@ -1,7 +1,5 @@
 """The simulator of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -177,7 +175,7 @@ class Simulator:
 
     # LeggedGym-Ex's underscored names; subclasses read them in privileged observations.
     @property
-    def _terrain(self) -> Any:
+    def _terrain(self) -> object:
         return self._task.terrain
 
     @property

@@ -13,6 +13,7 @@ from legged_envs.compat.legged_gym.command import Command
 from legged_envs.compat.legged_gym.terms import BUILTIN_COSTS
 from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.manager_task import check_evaluation
+from legged_envs.envs.task import Space
 
 
 class Buffer(NamedTuple):
@@ -63,7 +64,7 @@ class LeggedGymTask(AdapterTask):
         # LeggedGym-Ex's names of the sums, in addition to the means that every task logs.
         rewards = self.managers.rewards.names
         self.log_names = (*self.log_names, *(f"rew_{name}" for name in rewards))
-        groups: dict[str, gym.Space[Any]] = {}
+        groups: dict[str, Space] = {}
         for group, buffer in BUFFERS.items():
             size = getattr(own_cfg.env, buffer.size_field)
             if size is not None:

@@ -1,12 +1,13 @@
 """The simulation of an ``RLTask`` in the words of Isaac Sim's core API."""
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from legged_envs.compat.isaac_lab.entities import Articulation
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.state import Stateful
 
 if TYPE_CHECKING:
+    from legged_envs.compat.adapter import AdapterTask
     from legged_envs.compat.omni_isaac_gym.articulation_view import RigidPrimView
 
 Status = Literal["playing", "paused", "stopped"]
@@ -74,4 +75,4 @@ class World(Stateful):
         """
         self.core.sim.step(1)
         if render:
-            self.core.task.user._env.render("human")
+            cast("AdapterTask", self.core.task).user._env.render("human")
