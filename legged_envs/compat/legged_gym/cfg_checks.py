@@ -1,12 +1,11 @@
 """Checks of the fields of a :class:`~legged_envs.compat.legged_gym.LeggedRobotCfg`."""
 
 from types import SimpleNamespace
-from typing import Any
 
 from legged_envs.checks import check_spelling
 from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
 
-FIXED_VALUES: dict[str, Any] = {
+FIXED_VALUES: dict[str, object] = {
     "domain_rand.randomize_joint_armature": False,
     "domain_rand.randomize_joint_friction": False,
     "domain_rand.randomize_joint_damping": False,
@@ -27,7 +26,7 @@ LONG_NAME = 8
 """Length from which a name may differ less from a known one without being a misspelling."""
 
 
-def check_fields(cfg: Any) -> None:
+def check_fields(cfg: object) -> None:
     """Check the fields of a configuration; fields of quite different names are the task's own.
 
     Args:
@@ -43,14 +42,14 @@ def check_fields(cfg: Any) -> None:
     _check_section(cfg, LeggedRobotCfg(), path="")
 
 
-def _wrong_type(path: str, given: Any) -> TypeError:
+def _wrong_type(path: str, given: object) -> TypeError:
     return TypeError(
         f"cfg{path} must be an instance of a subclass of LeggedRobotCfg, or a nested class of one, "
         f"got {given!r}"
     )
 
 
-def _check_section(section: Any, base: Any, path: str) -> None:
+def _check_section(section: object, base: object, path: str) -> None:
     """Check the fields of a section, whose default is ``base``; ``path`` begins with a dot."""
     known = vars(base)
     for name, value in vars(section).items():

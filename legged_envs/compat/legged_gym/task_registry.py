@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import legged_envs
+from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
 
 
 class RegisteredTask(NamedTuple):
@@ -12,16 +13,18 @@ class RegisteredTask(NamedTuple):
 
     task_class: Any
     """Class of the task, a subclass of ``LeggedRobot``."""
-    env_cfg: Any
+    env_cfg: LeggedRobotCfg
     """Its configuration."""
-    train_cfg: Any
+    train_cfg: object
     """Configuration of its training."""
 
 
 class TaskRegistry(dict[str, RegisteredTask]):
     """Tasks by LeggedGym-Ex's names."""
 
-    def register(self, name: str, task_class: Any, env_cfg: Any, train_cfg: Any = None) -> None:
+    def register(
+        self, name: str, task_class: Any, env_cfg: LeggedRobotCfg, train_cfg: object = None
+    ) -> None:
         """Register a task here, and with Gymnasium as ``LeggedGym/<name>-v0``.
 
         Args:
@@ -35,12 +38,14 @@ class TaskRegistry(dict[str, RegisteredTask]):
         make_cfg = partial(copy.deepcopy, env_cfg)
         legged_envs.register(f"LeggedGym/{name}-v0", task_class, make_cfg)
 
-    def get_cfgs(self, name: str) -> tuple[Any, Any]:
+    def get_cfgs(self, name: str) -> tuple[LeggedRobotCfg, Any]:
         """Return copies of the configurations of a task and of its training."""
         task = self[name]
         return copy.deepcopy(task.env_cfg), copy.deepcopy(task.train_cfg)
 
-    def make_env(self, name: str, args: Any = None, env_cfg: Any = None) -> tuple[Any, Any]:
+    def make_env(
+        self, name: str, args: object = None, env_cfg: LeggedRobotCfg | None = None
+    ) -> tuple[Any, LeggedRobotCfg]:
         """Make a task and reset it.
 
         Args:

@@ -22,6 +22,7 @@ TRAINER_GRACE = 0.6
 """Time in which a trainer can end by itself after the simulation has ended, s."""
 
 Actions = np.ndarray | torch.Tensor
+"""Actions. Shape: (num_envs, num_actions)."""
 Data = dict[str, Any]
 """Results of a step: ``obs``, ``states``, ``rew``, ``reset``, ``extras``, and ``flags``, which are
 terminated and truncated."""
@@ -296,10 +297,10 @@ class VecEnvMT(VecEnvBase):
                 f"{type(self).__name__} has a trainer already. Wait until run() has returned."
             )
         check_number(f"{type(self).__name__}.initialize: timeout [s]", timeout, above=0.0)
-        self._actions = action_queue
-        self._data = data_queue
         self.timeout = timeout
         """Longest wait of a thread, s."""
+        self._actions = action_queue
+        self._data = data_queue
         self._error: BaseException | None = None
 
     def run(self, trainer: TrainerMT) -> None:
