@@ -1,4 +1,8 @@
-"""Reference motions: clips in files, libraries that sample them, and samplers of episode starts."""
+"""Reference motions for imitation tasks.
+
+Clips are loaded from files, sampled at any time by a library, and played by each environment. A
+sampler draws where episodes start in them.
+"""
 
 from legged_envs.motions.files import MotionFiles, load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.kinematics import motion_from_coordinates

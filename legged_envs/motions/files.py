@@ -1,4 +1,4 @@
-"""Motions from files, and the formats that are NumPy archives: the package's own and BeyondMimic's.
+"""Loads and saves motions in NumPy archives (.npz): the package's format, and BeyondMimic's.
 
 The package's files hold one clip: ``format``, ``name``, ``robot``, ``frame_rate``, ``loop``,
 ``weight``, ``joint_names``, and the arrays ``root_pos_w``, ``root_quat_w`` (w, x, y, z),
@@ -34,7 +34,7 @@ from legged_envs.motions.text import G1_LIMB_BY_LIMB, load_amp_json, load_lafan1
 from legged_envs.robots import RobotCfg
 
 FORMAT = "legged-envs motion 1"
-"""Value of ``format`` in the package's files."""
+"""Value of the key ``format`` in the package's files: name and version of the format."""
 OWN_FIELDS = {
     "name": "text",
     "robot": "text",
@@ -45,33 +45,44 @@ OWN_FIELDS = {
     **dict.fromkeys(FIELDS["root"] + FIELDS["joint"], "numbers"),
     "valid": "bools",
 }
-"""Key of the package's files, apart from ``format`` → one entry, or the entries of an array."""
+"""Keys of the package's files, except ``format``, and the kind of each value.
+
+``"number"``, ``"bool"`` and ``"text"`` are single values. The plurals are arrays of them.
+"""
 BEYONDMIMIC_FIELDS = {
     "fps": "number",
     **dict.fromkeys(FIELDS["body"] + FIELDS["joint"], "numbers"),
 }
-"""Key of BeyondMimic's files → one entry, or the entries of an array."""
+"""Keys of BeyondMimic's files, and the kind of each value, as in ``OWN_FIELDS``."""
 DTYPE_KINDS = {"number": "fiu", "bool": "b", "text": "U"}
-"""Entry → the ``numpy.dtype.kind`` of arrays that hold it."""
+"""Kind of a value → the codes ``numpy.dtype.kind`` that arrays of it can have."""
 BODY_TOLERANCE = 0.05
-"""Largest distance of a body from where a file has one, m. Models of one robot differ by less,
-limbs by more."""
+"""Largest distance of a robot's body from the nearest body in a file, m.
+
+Two models of the same robot differ by less. A wrong order of joints gives larger distances.
+"""
 
 
 @dataclass(frozen=True)
 class MotionFiles:
-    """The clips of a task from files: ``cfg={"commands.motion.motions":
-    MotionFiles(("kick.npz",))}``."""
+    """Motion files that an imitation task uses as its reference clips.
+
+    It is the value of a task's configuration: ``gym.make_vec(id, cfg={"commands.motion.motions":
+    MotionFiles(("kick.npz",))})``.
+    """
 
     paths: Sequence[str | Path]
-    """Paths of the files. ``.npz`` is the package's format or BeyondMimic's, ``.csv`` is LAFAN1
-    retargeted to the G1, ``.json`` and ``.txt`` are AMP's."""
+    """Paths of the files, one clip each.
+
+    ``.npz`` is the package's format or BeyondMimic's, ``.csv`` is LAFAN1 retargeted to the G1,
+    ``.json`` and ``.txt`` are AMP's.
+    """
 
     def __call__(self, robot: RobotCfg) -> list[Motion]:
-        """Load the clips of ``robot``.
+        """Load the clips from the files, for a robot.
 
         Raises:
-            MotionError: A path has another ending, or its file cannot be used.
+            MotionError: A path has an unknown ending, or its file cannot be used.
         """
         return [_load(Path(path), robot) for path in self.paths]
 
@@ -90,10 +101,12 @@ def _load(path: Path, robot: RobotCfg) -> Motion:
 
 
 def save_motion(path: str | Path, motion: Motion) -> None:
-    """Write a motion to a file. The same motion gives the same bytes.
+    """Write a motion to a file in the package's format.
+
+    Files of equal motions are equal byte for byte.
 
     Args:
-        path: The file, with the ending ``.npz``.
+        path: The file. Its ending must be ``.npz``.
         motion: The motion.
 
     Raises:
@@ -110,10 +123,14 @@ def save_motion(path: str | Path, motion: Motion) -> None:
 
 
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
-    """Load a file of :func:`save_motion`.
+    """Load a motion from a file that :func:`save_motion` has written.
+
+    Args:
+        path: The file.
+        robot: Robot of the motion. Its model gives the poses of the bodies.
 
     Raises:
-        MotionError: The file has another format or robot, wrong keys, or wrong joints.
+        MotionError: The file has another format, or is of another robot or other joints.
     """
     content = _read_archive(path, {"format": "text", **OWN_FIELDS})
     file_format = content.pop("format")
@@ -130,22 +147,23 @@ def load_beyondmimic_npz(
     joint_names: Sequence[str] = G1_LIMB_BY_LIMB,
     ignore_extra_joints: bool = False,
 ) -> Motion:
-    """Load a clip from an archive of BeyondMimic or mjlab. It is named after the file.
+    """Load a clip from a NumPy archive of BeyondMimic or mjlab.
 
-    Base pose, angular velocity and joints are those of the file. Other body states are those of
-    ``robot``, after a check that the file's bodies agree. This check fails when the joints are in
-    another order. The linear velocity of the base comes from its position, because Isaac Lab writes
-    that of its centre of mass.
+    The name of the clip is the name of the file without its ending. The pose and the angular
+    velocity of the base, and the joints, are read from the file. Poses and velocities of the bodies
+    are computed from them with the model of ``robot``. The bodies of the file must be near the
+    computed ones; a wrong order of joints is found by this. The linear velocity of the base is
+    computed from its positions, because Isaac Lab writes the velocity of the centre of mass.
 
     Args:
         path: The file.
         robot: Robot of the clip.
-        joint_names: Joints of the columns: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for
-            Isaac Lab.
-        ignore_extra_joints: True to leave out joints that the robot lacks.
+        joint_names: Names of the joint columns: ``G1_LIMB_BY_LIMB`` for files of mjlab,
+            ``G1_LEVEL_BY_LEVEL`` for files that were made with Isaac Lab.
+        ignore_extra_joints: True to leave out columns of joints that the robot does not have.
 
     Raises:
-        MotionError: The keys, numbers, shapes, joints or bodies are wrong.
+        MotionError: The keys, numbers, shapes, joints or bodies of the file are wrong.
     """
     origin = str(path)
     content = _read_archive(path, BEYONDMIMIC_FIELDS)
@@ -178,13 +196,19 @@ def load_beyondmimic_npz(
 
 
 def _check_bodies(motion: Motion, file_pos: torch.Tensor, robot: RobotCfg) -> None:
-    """Raise a MotionError unless each body of the robot is near one of the file's (T, B, 3), m."""
+    """Raise a MotionError unless each body of the robot is near a body of the file.
+
+    Args:
+        motion: The motion, with computed bodies.
+        file_pos: Positions of the bodies in the file, m. Shape: (T, B, 3).
+        robot: The robot.
+    """
     # The files have no feet.
     bodies = []
     for index, name in enumerate(motion.body_names):
         if name not in robot.foot_names:
             bodies.append(index)
-    # Any body of the file will do: the files do not say which body is which.
+    # The nearest body of the file counts, because the files have no names of bodies.
     distance = torch.cdist(motion.body_pos_w[:, bodies], file_pos.float()).amin(2)
     if distance.max() > BODY_TOLERANCE:
         frame, body = divmod(int(distance.argmax()), len(bodies))
@@ -235,7 +259,7 @@ def _read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
 
 def _convert_entry(array: npt.NDArray[Any], key: str, kind: str, origin: str) -> Any:
     """Check an array and convert it to one value, a list of texts or a tensor."""
-    # A plural, such as "numbers", is an array of them.
+    # Only the kinds of single values are keys; a plural, such as "numbers", is an array.
     is_one = kind in DTYPE_KINDS
     if is_one:
         has_shape = array.size == 1

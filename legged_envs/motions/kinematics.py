@@ -1,8 +1,11 @@
-"""From generalised coordinates over time to a :class:`Motion`.
+"""Makes a :class:`Motion` from the base and the joints of a robot over time.
 
-The bodies come from MuJoCo's kinematics, velocities that are not given from differences. ``qpos``
-(T, 7 + J) are base position, base orientation (w, x, y, z) and joint positions. ``qvel`` (T, 6 + J)
-are base velocity in the world frame, angular velocity in the base frame and joint velocities.
+MuJoCo's kinematics give the poses and velocities of the bodies. Missing velocities are computed
+from differences of positions.
+
+Functions here use MuJoCo's generalised coordinates for T frames. ``qpos`` (T, 7 + J) has base
+position, base orientation (w, x, y, z) and joint positions. ``qvel`` (T, 6 + J) has base velocity
+in the world frame, angular velocity in the base frame and joint velocities.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +26,8 @@ from legged_envs.motions.motion import (
 from legged_envs.robots import RobotCfg
 
 if TYPE_CHECKING:
-    # At run time it is imported where a robot is compiled: terms and managers do without MuJoCo.
+    # At run time it is imported where a robot is compiled, so that terms and managers can be used
+    # without MuJoCo.
     import mujoco
 
 
@@ -45,35 +49,39 @@ def motion_from_coordinates(
     weight: float = 1.0,
     source: str = "",
 ) -> Motion:
-    """Make a motion of the robot from its base and joints; the bodies come from the robot's model.
+    """Make a reference clip from the base and the joints of a robot in T frames.
 
-    Velocities that are not given are finite differences of the frames, across the seam where the
-    clip loops. Quaternions are made exactly unit and continuous in sign. The computation is in
-    float64, the result in float32.
+    The robot's model gives the poses and velocities of the bodies. Velocities that are None are
+    computed as finite differences of the frames. If the clip loops, the first and the last frame
+    use differences across the loop. Quaternions are scaled to length 1, and their signs are made
+    continuous over time. The computation is in float64, the result in float32.
 
     Args:
-        robot: The robot that moves.
+        robot: Robot of the clip.
         name: Name of the clip.
         frame_rate: Frames per second.
-        root_pos_w: :attr:`Motion.root_pos_w`, (T, 3).
-        root_quat_w: :attr:`Motion.root_quat_w`, (T, 4).
-        joint_pos: Joint positions, (T, number of ``joint_names``).
-        root_lin_vel_w: :attr:`Motion.root_lin_vel_w`, (T, 3). None: from differences.
-        root_ang_vel_b: :attr:`Motion.root_ang_vel_b`, (T, 3). None: from differences.
-        joint_vel: Joint velocities, shaped as ``joint_pos``. None: from differences.
-        joint_names: Names of the columns of joints. None: the robot's joints in its order.
-        ignore_extra_joints: True to leave out columns of joints that the robot lacks.
-        valid: :attr:`Motion.valid`, (T,). None: all frames.
-        loop: :attr:`Motion.loop`.
-        weight: :attr:`Motion.weight`.
-        source: :attr:`Motion.source`.
+        root_pos_w: Position of the base in the world frame, m. Shape: (T, 3).
+        root_quat_w: Orientation of the base in the world frame, (w, x, y, z). Shape: (T, 4).
+        joint_pos: Joint positions, rad. Shape: (T, number of ``joint_names``).
+        root_lin_vel_w: Velocity of the base's origin in the world frame, m/s. Shape: (T, 3). None:
+            computed.
+        root_ang_vel_b: Angular velocity of the base in the base frame, rad/s. Shape: (T, 3). None:
+            computed.
+        joint_vel: Joint velocities, rad/s, with the shape of ``joint_pos``. None: computed.
+        joint_names: Names of the columns of ``joint_pos`` and ``joint_vel``. None:
+            ``RobotCfg.joint_names``.
+        ignore_extra_joints: True to leave out columns of joints that the robot does not have.
+        valid: True for frames that a robot may imitate. Shape: (T,), bool. None: all frames.
+        loop: True if the clip can be repeated (:attr:`Motion.loop`).
+        weight: Relative probability with which the clip is drawn (:attr:`Motion.weight`).
+        source: File or function from which the clip was made, for error messages.
 
     Raises:
         MotionError: The numbers cannot be a :class:`Motion`, or the joints do not match the robot.
     """
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
-    # Before any arithmetic, so that an error names what the caller gave.
+    # Checked before any arithmetic, so that errors show the numbers that the caller gave.
     columns = robot.joint_names if joint_names is None else joint_names
     joint_columns = _find_joint_columns(robot, columns, origin, ignore_extra_joints)
     given = {
@@ -89,7 +97,7 @@ def motion_from_coordinates(
     exact["joint_pos"] = exact["joint_pos"][:, joint_columns]
     if "joint_vel" in exact:
         exact["joint_vel"] = exact["joint_vel"][:, joint_columns]
-    # Differences of orientations need neighbours on the same side.
+    # Differences of orientations need quaternions with the same sign in neighbouring frames.
     exact["root_quat_w"] = continuous(exact["root_quat_w"])
     frames = _with_velocities(exact, frame_rate, loop)
     qpos = torch.cat((frames["root_pos_w"], frames["root_quat_w"], frames["joint_pos"]), dim=1)
@@ -117,7 +125,7 @@ def motion_from_coordinates(
 def _with_velocities(
     frames: Mapping[str, torch.Tensor], frame_rate: float, loop: bool
 ) -> dict[str, torch.Tensor]:
-    """Return ``frames`` with the velocities that they lack."""
+    """Return a copy of ``frames`` in which missing velocities have been computed."""
     complete = dict(frames)
     quat = frames["root_quat_w"]
     if "root_lin_vel_w" not in frames:
@@ -136,7 +144,7 @@ def _find_joint_columns(
     """Return the column of each of the robot's joints, or raise a MotionError if they do not
     match."""
     columns = list(columns)
-    # With a name twice, the column of a joint would be a guess.
+    # If a name is repeated, it is not known which column is right.
     for joint in columns:
         is_unique = columns.count(joint) == 1
         require(is_unique, origin, "joint_names", "unique", f"{joint!r} twice")
@@ -157,14 +165,20 @@ def _find_joint_columns(
 
 
 def continuous(quat: torch.Tensor) -> torch.Tensor:
-    """Return rotations with length 1, each in the half space of the one before.
+    """Return quaternions over time with length 1 and continuous signs.
+
+    q and −q are the same rotation. The sign of each frame is chosen so that its scalar product with
+    the frame before is not negative.
 
     Args:
         quat: Rotations over time, (w, x, y, z). Shape: (T, …, 4).
+
+    Returns:
+        The same rotations. Shape: (T, …, 4).
     """
     quat = quat / torch.linalg.vector_norm(quat, dim=-1, keepdim=True)
     turns_over = (quat[1:] * quat[:-1]).sum(-1) < 0.0
-    # Each change of sign also turns over everything after it.
+    # A frame that changes its sign also changes the signs of all later frames.
     sign = torch.where(turns_over.cumsum(0) % 2 == 1, -1.0, 1.0)
     return torch.cat((quat[:1], quat[1:] * sign.unsqueeze(-1)))
 
@@ -172,19 +186,21 @@ def continuous(quat: torch.Tensor) -> torch.Tensor:
 def linear_velocity(
     values: torch.Tensor, frame_rate: float, loop: bool = False, quat: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return the central differences of values over time, one-sided at both ends.
+    """Return the velocities of values over time, from central differences.
 
-    In a loop, both ends get the mean of the two one-sided differences.
+    At the first and the last frame the differences are one-sided. In a loop these two frames have
+    the mean of the two one-sided differences, because they are the same moment.
 
     Args:
-        values: Values at each frame. Shape: (T, n).
+        values: Values at each frame, such as joint positions. Shape: (T, n).
         frame_rate: Frames per second.
-        loop: True if the last frame is the first of the next repetition.
-        quat: Orientations of the base, (T, 4), if the values are vectors in the world frame. A loop
-            that turns about z has its end turned back before the mean.
+        loop: True if the last frame is the first frame of the next repetition.
+        quat: Orientations of the base (w, x, y, z), if the values are vectors in the world frame.
+            In a loop that turns about z, the velocity at the end is turned back before the mean.
+            Shape: (T, 4). None: the values are no vectors.
 
     Returns:
-        Velocities. Shape: (T, n).
+        Velocities, in units of the values per s. Shape: (T, n).
     """
     # Not diff: a central difference has no delay of half a frame.
     velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
@@ -201,14 +217,15 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Return the angular velocity in the turning frame: log(q₋⁻¹ q₊) / (t₊ − t₋).
+    """Return the angular velocity of a body in the frame of the body: log(q₋⁻¹ q₊) / (t₊ − t₋).
 
-    q₋ and q₊ are the frames before and after. The difference is one-sided at open ends.
+    q₋ and q₊ are the orientations in the frame before and the frame after. At the first and the
+    last frame of a clip that does not loop, the difference is one-sided.
 
     Args:
         quat: Orientations over time, (w, x, y, z). Shape: (T, 4).
         frame_rate: Frames per second.
-        loop: True if the last frame is the first of the next repetition.
+        loop: True if the last frame is the first frame of the next repetition.
 
     Returns:
         Angular velocities, rad/s. Shape: (T, 3).
@@ -218,7 +235,7 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
     turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
     if loop:
-        # The turn over the seam: into the last frame, then out of the first.
+        # Across the loop: the rotation into the last frame, then the rotation out of the first.
         turned[[0, -1]] = rotation.multiply(turned[-1], turned[0])
     else:
         spacing[[0, -1]] = 1.0 / frame_rate
@@ -227,7 +244,9 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
 
 @lru_cache
 def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
-    """Return the compiled model of the robot, the same object each time.
+    """Return the compiled MuJoCo model of a robot, without a ground.
+
+    Equal configurations share one model: do not change it.
 
     Raises:
         ValueError: The joints of the model are not those of the configuration.
@@ -245,7 +264,10 @@ def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
 
 
 def body_names(robot: RobotCfg) -> tuple[str, ...]:
-    """Return the names of all bodies, the base first, as :attr:`Simulation.body_names` has them."""
+    """Return the names of all bodies of a robot, the base first.
+
+    The order is that of the MJCF file and of :attr:`Simulation.body_names`.
+    """
     model = robot_model(robot)
     # Body 0 is the world.
     return tuple(model.body(i).name for i in range(1, model.nbody))
@@ -254,14 +276,15 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
 def posed(
     robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None
 ) -> "Iterator[mujoco.MjData]":
-    """Yield MuJoCo's data of the robot in each pose, with its bodies computed.
+    """Yield MuJoCo's data of a robot in each of T poses, with poses and velocities of its bodies.
 
-    It is the same object each time: copy what is needed before the next pose.
+    The same object is yielded each time: copy what is needed before the next pose.
 
     Args:
         robot: The robot.
-        qpos: Poses. Shape: (T, 7 + J).
-        qvel: Velocities, (T, 6 + J). None: at rest.
+        qpos: Base position, base orientation (w, x, y, z) and joint positions. Shape: (T, 7 + J).
+        qvel: Base velocity in the world frame, angular velocity in the base frame and joint
+            velocities. Shape: (T, 6 + J). None: all are 0.
     """
     import mujoco
 
@@ -283,15 +306,17 @@ def posed(
 def forward_kinematics(
     robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """Return the poses and velocities of all bodies, float64.
+    """Return the poses and velocities of all bodies of a robot in T frames.
 
     Args:
         robot: The robot.
-        qpos: Poses. Shape: (T, 7 + J).
-        qvel: Velocities. Shape: (T, 6 + J).
+        qpos: Base position, base orientation (w, x, y, z) and joint positions. Shape: (T, 7 + J).
+        qvel: Base velocity in the world frame, angular velocity in the base frame and joint
+            velocities. Shape: (T, 6 + J).
 
     Returns:
-        The fields ``body_…`` of a :class:`Motion`.
+        ``body_pos_w``, ``body_quat_w``, ``body_lin_vel_w`` and ``body_ang_vel_w``, as in a
+        :class:`Motion`, but float64.
     """
     pos_frames = []
     quat_frames = []
@@ -306,8 +331,8 @@ def forward_kinematics(
     twist = np.array(twist_frames)
     com = np.array(com_frames)[:, None]
     ang_vel = twist[..., :3]
-    # MuJoCo keeps the velocity of the body-fixed point that coincides with the robot's centre of
-    # mass.
+    # MuJoCo's cvel has the velocity of the body at the robot's centre of mass, not at the origin
+    # of the body.
     lin_vel = twist[..., 3:] + np.cross(ang_vel, pos - com)
     return {
         "body_pos_w": torch.from_numpy(pos),
@@ -318,22 +343,22 @@ def forward_kinematics(
 
 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
-    """Return the height of the lowest point of the collision shapes in each pose, m.
+    """Return the height of the lowest point of a robot's collision shapes in each of T poses.
 
     Args:
         robot: A robot with spheres and capsules as collision shapes.
-        qpos: Poses. Shape: (T, 7 + J).
+        qpos: Base position, base orientation (w, x, y, z) and joint positions. Shape: (T, 7 + J).
 
     Returns:
-        Heights, float64. Shape: (T,).
+        Heights in the world, m. Shape: (T,), float64.
 
     Raises:
-        ValueError: The robot has other collision shapes.
+        ValueError: The robot has collision shapes of other types.
     """
     import mujoco
 
     model = robot_model(robot)
-    # Shapes that collide with nothing are for pictures.
+    # Shapes without collisions are visual ones.
     shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
     is_capsule = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_CAPSULE
     is_sphere = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_SPHERE

@@ -1,4 +1,4 @@
-"""Many clips of one robot on a device, sampled at arbitrary times."""
+"""A library of reference clips of one robot, from which poses at any times are sampled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-# Rows by number: several times as fast as indexing.
+# It gathers rows of a tensor by their numbers, several times as fast as indexing does.
 from torch.nn.functional import embedding
 
 from legged_envs import rotation
@@ -17,17 +17,23 @@ from legged_envs.robots import RobotCfg
 from legged_envs.tables import Table, TableRepr
 
 End = Literal["clip", "loop", "hold"]
-"""Behaviour of a library after the last frame of a clip."""
+"""Behaviour of a library after the last frame of a clip.
+
+``"loop"`` repeats all clips, ``"hold"`` holds the last pose of all clips, and ``"clip"`` does for
+each clip what its field ``Motion.loop`` says.
+"""
 ON_FRAME = 1e-4
-"""Distance from a frame, in frames, below which a time is that frame. Control steps then read
-frames and not mixtures of two."""
+"""Distance of a time from a frame below which it is rounded to the frame, in frames.
+
+With rounding errors in the times, control steps then still read exact frames.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class MotionSample:
-    """The base and the joints of a reference at some times.
+    """Pose and velocities of base and joints in reference clips, from :meth:`MotionLibrary.sample`.
 
-    Shapes start with the shape of the times, written as (…).
+    Shapes start with the shape of the sampled times, written as (…). J is the number of joints.
     """
 
     root_pos_w: torch.Tensor
@@ -37,18 +43,20 @@ class MotionSample:
     root_lin_vel_w: torch.Tensor
     """Velocity of the base's origin in the world frame, m/s. Shape: (…, 3)."""
     root_ang_vel_b: torch.Tensor
-    """Angular velocity of the base in its own frame, rad/s. Shape: (…, 3)."""
+    """Angular velocity of the base in the base frame, rad/s. Shape: (…, 3)."""
     joint_pos: torch.Tensor
     """Joint positions, rad. Shape: (…, J)."""
     joint_vel: torch.Tensor
     """Joint velocities, rad/s. Shape: (…, J)."""
     valid: torch.Tensor
-    """True if all frames of the sample may be imitated. Shape: (…), bool."""
+    """True if the frames before and after the time are valid, so that the robot may imitate the
+    sample. Shape: (…), bool."""
     ended: torch.Tensor
-    """True if a clip that does not repeat is at its last frame, or after it. Shape: (…), bool."""
+    """True if the time is at or after the last frame of a clip that does not loop. Shape: (…),
+    bool."""
 
     def __getitem__(self, index: Any) -> "MotionSample":
-        """Return the sample at some of the times."""
+        """Return the sample with ``index`` applied to the first dimensions of all tensors."""
         return MotionSample(
             root_pos_w=self.root_pos_w[index],
             root_quat_w=self.root_quat_w[index],
@@ -63,15 +71,15 @@ class MotionSample:
 
 @dataclass(frozen=True, eq=False)
 class BodySample:
-    """Bodies of a reference at some times.
+    """Poses and velocities of bodies in reference clips, from :meth:`MotionLibrary.sample_bodies`.
 
-    Shapes start with the shape of the times, written as (…), and the number b of bodies.
+    Shapes start with the shape of the sampled times, written as (…), and the number b of bodies.
     """
 
     pos_w: torch.Tensor
-    """Positions, m. Shape: (…, b, 3)."""
+    """Positions of the bodies' origins in the world frame, m. Shape: (…, b, 3)."""
     quat_w: torch.Tensor
-    """Orientations, (w, x, y, z). Shape: (…, b, 4)."""
+    """Orientations in the world frame, (w, x, y, z). Shape: (…, b, 4)."""
     lin_vel_w: torch.Tensor
     """Velocities of the bodies' origins in the world frame, m/s. Shape: (…, b, 3)."""
     ang_vel_w: torch.Tensor
@@ -80,41 +88,41 @@ class BodySample:
 
 @dataclass(frozen=True)
 class _FramePosition:
-    """Positions of some times among the frames. All tensors have the shape of the times."""
+    """The two frames around each sampled time. All tensors have the shape of the times."""
 
     clips: torch.Tensor
-    """Clip of each time, int64."""
+    """Index of the clip of each time, int64."""
     low: torch.Tensor
-    """Last frame before each time, among the frames of all clips, int64."""
+    """Index of the last frame at or before each time, among the frames of all clips, int64."""
     high: torch.Tensor
-    """First frame after each time, among the frames of all clips, int64."""
+    """Index of the first frame at or after each time, among the frames of all clips, int64."""
     blend: torch.Tensor
-    """Part of the way from frame ``low`` to ``high``, in [0, 1), float32."""
+    """Time since frame ``low`` as a fraction of the time between two frames, in [0, 1), float32."""
     cycle: torch.Tensor
-    """Number of repetitions that were completed, float32."""
+    """Number of completed repetitions of a clip that loops, 0 for other clips, float32."""
     outside: torch.Tensor
-    """True for times before or after a clip that does not repeat."""
+    """True for times before the first or after the last frame of a clip that does not loop."""
     ended: torch.Tensor
-    """True for times at or after the last frame of a clip that does not repeat."""
+    """True for times at or after the last frame of a clip that does not loop."""
 
 
 class MotionLibrary(TableRepr):
-    """Clips of one robot at one frame rate, sampled at any times.
+    """Reference clips of one robot on one device, from which poses at any times are sampled.
 
-    Between two frames positions and velocities are interpolated linearly, and rotations along the
-    shorter arc.
+    Between two frames, positions and velocities are interpolated linearly, and orientations along
+    the shorter arc.
 
-    After its last frame a clip is held or looped. A clip that is held rests in its last pose, and
-    in its first pose before time 0. In a clip that is looped the first frame follows the last,
-    moved and turned on the ground to where the last one was. A clip that was not made for it jumps
-    where it loops.
+    A clip that does not loop stays in its last pose after its end, and in its first pose before
+    time 0. Its velocities there are 0. A clip that loops is repeated. Each repetition starts where
+    the one before has ended: it is moved over the ground and turned about z. Clips that were not
+    made for this have a jump in their pose at each repetition.
 
     Args:
-        motions: The clips.
+        motions: The clips, all with the same frame rate.
         robot: Robot of the clips.
-        device: Device of the library.
-        end: Behaviour after the last frame. ``"loop"`` and ``"hold"`` treat all clips alike,
-            ``"clip"`` follows :attr:`Motion.loop` of each.
+        device: Device of all tensors.
+        end: Behaviour after the last frame. ``"loop"`` repeats all clips. ``"hold"`` repeats none.
+            ``"clip"`` repeats those with :attr:`Motion.loop`.
 
     Raises:
         MotionError: A clip does not fit the robot, or has the name of another clip or another frame
@@ -129,7 +137,7 @@ class MotionLibrary(TableRepr):
         device: str | torch.device = "cpu",
         end: End = "clip",
     ):
-        # Before anything is put on the device.
+        # Checked first, so that a wrong clip allocates nothing on the device.
         check_choice("end", end, get_args(End))
         _check_clips(motions, robot)
         self.robot = robot
@@ -139,11 +147,11 @@ class MotionLibrary(TableRepr):
         self.num_clips = len(motions)
         """Number of clips."""
         self.names = tuple(motion.name for motion in motions)
-        """Names of the clips."""
+        """Names of the clips, in the order of their indices."""
         self.body_names = motions[0].body_names
-        """Names of the bodies, the base first."""
+        """Names of the robot's bodies, the base first."""
         self.frame_rate = motions[0].frame_rate
-        """Frames per second of all clips."""
+        """Frame rate of all clips, Hz."""
 
         # Lists first: a tensor of Python floats in float32 rounds each of them once.
         durations = [motion.duration for motion in motions]
@@ -154,16 +162,20 @@ class MotionLibrary(TableRepr):
         self.duration = torch.tensor(durations, dtype=torch.float32, device=device)
         """Time from the first to the last frame of each clip, s. Shape: (num_clips,)."""
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device)
-        """Weight with which each clip is drawn. Shape: (num_clips,)."""
+        """Relative probability with which a start sampler draws each clip. Shape: (num_clips,)."""
         self.num_frames = torch.tensor(num_frames, device=device)
         """Number of frames of each clip. Shape: (num_clips,), int64."""
         self.loops = torch.tensor(loops, device=device)
-        """True for clips that are looped. Shape: (num_clips,), bool."""
+        """True for clips that are repeated after their end. Shape: (num_clips,), bool."""
         self.first_frame = self.num_frames.cumsum(0) - self.num_frames
-        """Index of each clip's first frame among all frames. Shape: (num_clips,), int64."""
+        """Index of each clip's first frame among the frames of all clips. Shape: (num_clips,),
+        int64."""
         self.valid = self._join(motions, "valid")
-        """True for frames that may be imitated. Shape: (number of all frames,), bool."""
-        # Row of the base in each frame.
+        """True for each frame that a robot may imitate.
+
+        The frames of all clips follow one another. Shape: (number of frames of all clips,), bool.
+        """
+        # Row 0 of each frame in the large tensors is the base.
         self._base = torch.zeros(1, dtype=torch.int64, device=device)
         self._store_frames(motions)
         self._measure_repetitions()
@@ -224,16 +236,20 @@ class MotionLibrary(TableRepr):
         return [(repr(self), header, list(rows))]
 
     def clip_ids(self, *names: str) -> torch.Tensor:
-        """Return the indices of clips by name, int64. Shape: (len(names),).
+        """Return the indices of clips in the library by their names.
+
+        Shape: (len(names),), int64.
 
         Raises:
-            ValueError: There is no clip with one of the names.
+            ValueError: The library has no clip with one of the names.
         """
         check_known("there is no clip", names, self.names, "clips")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
     def body_ids(self, *names: str) -> torch.Tensor:
-        """Return the indices of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),).
+        """Return the indices of bodies by their names, for :meth:`sample_bodies`.
+
+        Shape: (len(names),), int64.
 
         Raises:
             ValueError: The robot has no body with one of the names.
@@ -242,18 +258,21 @@ class MotionLibrary(TableRepr):
         return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
-        """Sample the base and the joints.
+        """Return the pose and the velocities of base and joints at times in clips.
+
+        ``clips`` and ``times`` are broadcast. The shapes of the result start with theirs.
 
         Args:
-            clips: Indices of clips. Its shape broadcasts with that of ``times``.
-            times: Times since the first frame, s.
+            clips: Index of the clip of each time, int64.
+            times: Times since the first frame of the clip, s. They can be outside of the clip.
         """
         position = self._locate(clips, times)
         # The base is row 0 of each frame.
         base = self._sample_rows(position, self._base)
         low = embedding(position.low, self._joints)
         high = embedding(position.high, self._joints)
-        # The base's angular velocity is interpolated with the joints: it is in its own frame.
+        # The base's angular velocity is stored with the joints, because it is in the base frame:
+        # repetitions that turn about z do not change it.
         joints = torch.lerp(low, high, position.blend.unsqueeze(-1))
         num_joints = self.robot.num_joints
         # Held poses are at rest.
@@ -273,12 +292,14 @@ class MotionLibrary(TableRepr):
     def sample_bodies(
         self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None
     ) -> BodySample:
-        """Sample bodies.
+        """Return the poses and the velocities of bodies at times in clips.
+
+        ``clips`` and ``times`` are broadcast. The shapes of the result start with theirs.
 
         Args:
-            clips: Indices of clips. Its shape broadcasts with that of ``times``.
-            times: Times since the first frame, s.
-            bodies: Indices of bodies (:meth:`body_ids`). None: all bodies.
+            clips: Index of the clip of each time, int64.
+            times: Times since the first frame of the clip, s. They can be outside of the clip.
+            bodies: Indices of b bodies, from :meth:`body_ids`. Shape: (b,). None: all bodies.
         """
         if bodies is None:
             bodies = self.body_ids(*self.body_names)
@@ -376,10 +397,10 @@ def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
         "body_names": body_names(robot),
     }
     first = motions[0]
-    # Name of each clip → its file, to name both files of one name.
+    # Name of each clip → its file, so that the error about a repeated name gives both files.
     origins: dict[str, str] = {}
     for motion in motions:
-        # Names too, not only numbers of columns: columns in another order would be wrong silently.
+        # Names, not only their number: columns in another order would be wrong without an error.
         for field, expected in robot_fields.items():
             got = getattr(motion, field)
             wanted = f"{expected!r} for {robot.name!r}"

@@ -1,4 +1,4 @@
-"""A clip of one robot, and the checks that every loader makes of its numbers."""
+"""A reference clip of one robot, and the checks of its numbers that every loader makes."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -7,26 +7,34 @@ from dataclasses import dataclass
 import torch
 
 UNIT_TOLERANCE = 1e-3
-"""Largest distance of a quaternion's length from 1. Text files with four decimals stay below it."""
+"""Largest difference of a quaternion's length from 1.
+
+Quaternions that were rounded to four decimals in a text file have smaller ones.
+"""
 FIELDS = {
     "root": ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b"),
     "joint": ("joint_pos", "joint_vel"),
     "body": ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"),
 }
-"""Fields of a :class:`Motion` with numbers for each frame: of the base, the joints and the
-bodies."""
+"""Names of the fields of a :class:`Motion` that have numbers for each frame.
+
+``"root"`` are those of the base, ``"joint"`` those of the joints, ``"body"`` those of the bodies.
+"""
 
 
 class MotionError(ValueError):
-    """A motion that cannot be used. The message names the file, the row and the field."""
+    """Error about a reference motion that cannot be used.
+
+    The message names the file, the row or frame, and the field.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
+    """A reference clip: T frames of a robot with J joints and B bodies at a constant frame rate.
 
-    Frame i is at time i / ``frame_rate``. Names and frames of reference are those of
-    :class:`~legged_envs.sim.Simulation`.
+    Frame i is at time i / ``frame_rate``. World z is up. Quaternions are (w, x, y, z). ``_w`` is
+    the world frame, ``_b`` the base frame. All tensors with numbers are float32.
 
     Raises:
         MotionError: There are fewer than two frames, a shape is wrong, a dtype is not float32, a
@@ -37,42 +45,45 @@ class Motion:
     name: str
     """Name of the clip."""
     robot: str
-    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves."""
+    """Name of the robot, ``RobotCfg.name``."""
     frame_rate: float
     """Frames per second."""
     joint_names: tuple[str, ...]
-    """Names of the J joints."""
+    """Names of the J joints, in the order of the columns of ``joint_pos`` and ``joint_vel``."""
     body_names: tuple[str, ...]
     """Names of the B bodies, the base first."""
     root_pos_w: torch.Tensor
-    """Position of the base, m. Shape: (T, 3)."""
+    """Position of the base in the world frame, m. Shape: (T, 3)."""
     root_quat_w: torch.Tensor
-    """Orientation of the base, (w, x, y, z). Shape: (T, 4)."""
+    """Orientation of the base in the world frame, (w, x, y, z). Shape: (T, 4)."""
     root_lin_vel_w: torch.Tensor
     """Velocity of the base's origin in the world frame, m/s. Shape: (T, 3)."""
     root_ang_vel_b: torch.Tensor
-    """Angular velocity of the base in its own frame, rad/s. Shape: (T, 3)."""
+    """Angular velocity of the base in the base frame, rad/s. Shape: (T, 3)."""
     joint_pos: torch.Tensor
     """Joint positions, rad. Shape: (T, J)."""
     joint_vel: torch.Tensor
     """Joint velocities, rad/s. Shape: (T, J)."""
     body_pos_w: torch.Tensor
-    """Positions of the bodies, m. Shape: (T, B, 3)."""
+    """Positions of the bodies' origins in the world frame, m. Shape: (T, B, 3)."""
     body_quat_w: torch.Tensor
-    """Orientations of the bodies, (w, x, y, z). Shape: (T, B, 4)."""
+    """Orientations of the bodies in the world frame, (w, x, y, z). Shape: (T, B, 4)."""
     body_lin_vel_w: torch.Tensor
     """Velocities of the bodies' origins in the world frame, m/s. Shape: (T, B, 3)."""
     body_ang_vel_w: torch.Tensor
     """Angular velocities of the bodies in the world frame, rad/s. Shape: (T, B, 3)."""
     valid: torch.Tensor
-    """True for frames that may be imitated. Shape: (T,), bool."""
+    """True for frames that a robot may imitate. No episode starts next to the others, in which a
+    recording is wrong, for example. Shape: (T,), bool."""
     loop: bool = False
-    """True if the last frame is the first frame of the next repetition, apart from a displacement
-    and a turn on the ground."""
+    """True if the clip can be repeated: its last frame is the first frame of the next repetition.
+
+    The two frames may differ by a displacement over the ground and a turn about z.
+    """
     weight: float = 1.0
-    """Weight with which the clip is drawn, relative to the other clips of a library."""
+    """Probability with which episodes start in this clip, relative to other clips of a library."""
     source: str = ""
-    """File or function that the clip comes from, for error messages."""
+    """File or function from which the clip was made. It is used in error messages."""
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)
@@ -96,12 +107,12 @@ class Motion:
 
     @property
     def origin(self) -> str:
-        """Name of the motion in error messages: its source, or its name without one."""
+        """Name of the clip in error messages: ``source``, or ``name`` if there is no source."""
         return self.source or f"motion {self.name!r}"
 
     @property
     def num_frames(self) -> int:
-        """Number of frames."""
+        """Number T of frames."""
         return len(self.root_pos_w)
 
     @property
@@ -117,7 +128,7 @@ def require(is_fine: bool, origin: str, field: str, expected: str, got: object) 
         is_fine: Result of the check.
         origin: File, and row, of the motion.
         field: Field that was checked.
-        expected: Allowed values of the field, after "must be".
+        expected: Allowed values of the field, as the message continues after "must be".
         got: Value of the field.
     """
     if not is_fine:
@@ -133,9 +144,16 @@ def check_frame_rate(frame_rate: float, origin: str) -> None:
 def check_keys(
     found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()
 ) -> None:
-    """Raise a MotionError unless a file has all ``required`` keys, and no others but
-    ``optional``."""
-    # Missing keys first: a misspelt key is both, and its right spelling helps more.
+    """Raise a MotionError unless a motion file has the right keys.
+
+    Args:
+        found: Keys of the file.
+        required: Keys that the file must have.
+        origin: File of the motion, for error messages.
+        optional: Further keys that the file may have.
+    """
+    # Missing keys are reported first. A misspelt key is also a missing one, and the message about
+    # the missing key shows the right spelling.
     known = (*required, *optional)
     for key in required:
         if key not in found:
@@ -154,11 +172,11 @@ def check_frames(
     origin: str,
     dtype: torch.dtype = torch.float64,
 ) -> None:
-    """Check that tensors are frames of one motion.
+    """Check the shapes and numbers of some fields of one motion with T frames.
 
     Args:
-        fields: Some of the fields of a :class:`Motion`, each (T, …).
-        joint_names: Names of the columns of joints.
+        fields: Names and values of some fields of a :class:`Motion`. Shapes: (T, …).
+        joint_names: Names of the columns of ``joint_pos`` and ``joint_vel``.
         body_names: Names of the bodies.
         origin: File of the motion, for error messages.
         dtype: Expected dtype.
@@ -214,11 +232,11 @@ def check_unit(
     """Check that quaternions have length 1.
 
     Args:
-        quaternions: The quaternions. Shape: (T, …, 4).
+        quaternions: Quaternions over time, in any order of components. Shape: (T, …, 4).
         origin: File of the motion, for error messages.
-        field: Name of the quaternions.
-        row: Name of the rows: a frame, or a line of a file.
-        first: Number of the first row.
+        field: Name of the quaternions in error messages.
+        row: Name of a row in error messages, such as ``"frame"`` or ``"line"``.
+        first: Number of the first row in error messages.
 
     Raises:
         MotionError: A length differs from 1 by more than ``UNIT_TOLERANCE``. The message names the

@@ -1,4 +1,4 @@
-"""The clip and the time that each environment imitates."""
+"""Playback of reference clips: the clip and the time in it that each environment imitates."""
 
 import torch
 
@@ -7,10 +7,13 @@ from legged_envs.state import Stateful
 
 
 class MotionPlayer(Stateful):
-    """The clip of a library that each environment imitates, and the time in it.
+    """Plays a reference clip in each environment: it holds the clip and the time in it.
+
+    ``start`` sets both when an episode starts, ``advance`` moves the time on in every control step,
+    and ``sample`` returns the reference pose.
 
     Args:
-        library: The clips.
+        library: Library with the clips.
         num_envs: Number of environments.
     """
 
@@ -18,17 +21,21 @@ class MotionPlayer(Stateful):
 
     def __init__(self, library: MotionLibrary, num_envs: int):
         self.library = library
-        """The clips."""
+        """Library with the clips."""
         self.clip = torch.zeros(num_envs, dtype=torch.int64, device=library.device)
-        """Index of each environment's clip. Shape: (num_envs,)."""
+        """Index in the library of the clip of each environment. Shape: (num_envs,), int64."""
         self.time = torch.zeros(num_envs, dtype=torch.float64, device=library.device)
-        """Time since the clip's first frame, s. It continues past the end. Shape: (num_envs,)."""
+        """Time of each environment since the first frame of its clip, s.
+
+        It also grows past the end of the clip. Shape: (num_envs,), float64.
+        """
 
     @property
     def phase(self) -> torch.Tensor:
-        """Part of the clip that was played, in [0, 1]. A clip that loops starts again at 0.
+        """Time of each environment in its clip, as a fraction of the clip's duration, in [0, 1].
 
-        Shape: (num_envs,), float32.
+        It starts again at 0 in each repetition of a clip that loops, and stays at 1 after the end
+        of other clips. Shape: (num_envs,), float32.
         """
         # In float64: the time of a long episode has too many digits for float32.
         played = self.time / self.library.duration[self.clip]
@@ -36,17 +43,20 @@ class MotionPlayer(Stateful):
         return torch.where(loops, played - played.floor(), played.clamp(0.0, 1.0)).float()
 
     def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Put environments at times of clips.
+        """Start playing clips in some environments, each clip at a given time.
+
+        Environment ``env_ids[i]`` then plays clip ``clips[i]`` from ``times[i]`` on. The other
+        environments do not change.
 
         Args:
-            env_ids: Indices of environments. Shape: (n,).
-            clips: Indices of clips. Shape: (n,).
-            times: Times since the first frame, s. Shape: (n,).
+            env_ids: Indices of the environments. Shape: (n,).
+            clips: Indices of the clips in the library. Shape: (n,), int64.
+            times: Times since the first frames of the clips, s. Shape: (n,).
 
         Raises:
-            ValueError: The library has no clip with one of the indices.
+            ValueError: A clip index is negative or not below the number of clips.
         """
-        # Indexing would take a negative number as one from the end.
+        # PyTorch counts a negative index from the end, without an error.
         num_clips = self.library.num_clips
         if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < num_clips:
             raise ValueError(f"clips must be in [0, {num_clips}), got {clips.tolist()}")
@@ -54,18 +64,21 @@ class MotionPlayer(Stateful):
         self.time[env_ids] = times.double()
 
     def advance(self, dt: float) -> None:
-        """Let ``dt`` s pass in every environment."""
+        """Advance the time in every environment by ``dt``, s."""
         self.time += dt
 
     def sample(
         self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)
     ) -> MotionSample:
-        """Sample the reference of environments.
+        """Return the reference pose and velocities of environments at their present times.
 
         Args:
-            offsets: Times from now, s, (K,). Shapes then start with (n, K). None: now; shapes start
-                with (n,).
+            offsets: Times relative to the present time of each environment, s, such as (0.0, 0.1)
+                for now and 0.1 s ahead. Shape: (K,). None: the present time only.
             env_ids: Indices of n environments. Default: all.
+
+        Returns:
+            Reference. Its shapes start with (n, K), or with (n,) if ``offsets`` is None.
         """
         clip = self.clip[env_ids]
         time = self.time[env_ids]

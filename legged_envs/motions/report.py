@@ -1,4 +1,4 @@
-"""Measures of how well a robot can make a motion."""
+"""Measures how well a robot can perform a reference motion."""
 
 from dataclasses import dataclass
 
@@ -10,35 +10,46 @@ from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
 STANDING_HEIGHT = 0.002
-"""Largest height of a standing foot above its height in stance, m."""
+"""Height above ``RobotCfg.foot_radius`` below which the origin of a foot counts as standing, m."""
 TOLERANCE = 1e-3
-"""Largest slip of a standing foot in one frame, depth below the ground and difference between the
-ends of a loop, m and rad."""
+"""Largest error of a motion that is not a problem, m and rad.
+
+It applies to the slip of a standing foot from one frame to the next, the depth of a body below the
+ground, and the difference between the first and the last frame of a loop.
+"""
 
 
 @dataclass(frozen=True)
 class MotionReport:
-    """How well a motion suits a robot, measured by :func:`inspect_motion`."""
+    """Measures of how well a robot can perform a motion, from :func:`inspect_motion`.
+
+    Each number is the worst one over all frames, joints and feet.
+    """
 
     foot_slip: float
     """Largest distance that a standing foot moves over the ground from one frame to the next, m."""
     joint_margin: float
-    """Smallest distance of a joint to the end of its range, rad. It is negative outside."""
+    """Smallest distance of a joint to the end of its range, rad. Negative outside of the range."""
     joint_speed: float
-    """Largest joint speed, as a part of the joint's limit."""
+    """Largest joint speed, as a fraction of the joint's velocity limit. Above 1 it is too fast."""
     lowest: float
-    """Height of the lowest point of the collision shapes, m."""
+    """Height of the lowest point of the robot above flat ground, m. Negative below the ground."""
     seam: float
-    """Difference of the last frame from the first in joints [rad], height [m] and tilt [rad]. It is
-    0 if the motion does not loop."""
+    """Largest difference between the first and the last frame of a loop.
+
+    Joint positions in rad, height of the base in m, and direction of gravity in the base frame are
+    compared. 0 if the motion does not loop.
+    """
     tightest_joint: str
-    """Joint of the ``joint_margin``."""
+    """Name of the joint with the smallest distance to the end of its range (``joint_margin``)."""
     fastest_joint: str
-    """Joint of the ``joint_speed``."""
+    """Name of the joint with the largest relative speed (``joint_speed``)."""
 
     def problems(self) -> list[str]:
-        """Return what the robot could not do, a sentence each. The list is empty for a good
-        motion."""
+        """Return the reasons why the robot cannot perform the motion, a sentence each.
+
+        The list is empty if it can.
+        """
         problems = []
         if self.foot_slip > TOLERANCE:
             problems.append(f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame")
@@ -58,7 +69,14 @@ class MotionReport:
 
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
-    """Measure whether ``robot`` can make ``motion`` on flat ground. Invalid frames count too."""
+    """Measure how well a robot can perform a motion on flat ground.
+
+    All frames are measured, including those that are not valid.
+
+    Args:
+        motion: The motion. Its names must be those of ``robot``.
+        robot: The robot.
+    """
     margin = _joint_margins(motion, robot)
     speed = motion.joint_vel.abs().amax(0) / torch.tensor(robot.velocity_limits)
     foot_steps = _foot_pos(motion, robot).diff(dim=0)
@@ -79,9 +97,18 @@ def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
 
 
 def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
-    """Return True for feet that stand, by their height. Shape: (T, num_feet), bool."""
-    # By height alone: a foot that slides at the height of stance also counts, so that slip is
-    # found.
+    """Return True for each foot that stands on flat ground, in each frame of a motion.
+
+    A foot stands if its origin is at most 2 mm above ``RobotCfg.foot_radius``.
+
+    Args:
+        motion: The motion, of T frames.
+        robot: Its robot.
+
+    Returns:
+        Contacts, feet in the order of ``RobotCfg.foot_names``. Shape: (T, num_feet), bool.
+    """
+    # By height alone: a foot that slides over the ground also stands, so that its slip is measured.
     return _foot_pos(motion, robot)[..., 2] < robot.foot_radius + STANDING_HEIGHT
 
 
@@ -104,7 +131,7 @@ def _foot_pos(motion: Motion, robot: RobotCfg) -> torch.Tensor:
 
 def _seam(motion: Motion) -> float:
     """Return the difference of the last from the first frame, apart from a move on the ground."""
-    # A displacement and a turn about z are what a loop may have.
+    # A loop may move over the ground and turn about z: only the other coordinates are compared.
     joints = (motion.joint_pos[-1] - motion.joint_pos[0]).abs().max()
     height = (motion.root_pos_w[-1, 2] - motion.root_pos_w[0, 2]).abs()
     # The direction of gravity in the base frame does not change when the base turns about z.

@@ -1,4 +1,4 @@
-"""A motion at another frame rate."""
+"""Changes the frame rate of a motion."""
 
 from dataclasses import replace
 
@@ -11,18 +11,19 @@ from legged_envs.robots import RobotCfg
 
 
 def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
-    """Return the motion interpolated at another frame rate.
+    """Return a copy of a motion at another frame rate, with interpolated frames.
 
-    A motion that does not loop loses up to one new frame at its end.
+    If the duration is not a whole number of new frames, the rest at the end of the motion, less
+    than one new frame, is lost.
 
     Args:
         motion: The motion.
-        robot: Its robot.
-        frame_rate: New frames per second.
+        robot: Robot of the motion.
+        frame_rate: New frame rate, Hz.
 
     Raises:
-        MotionError: The frame rate is not positive and finite, or does not divide a loop into whole
-            frames.
+        MotionError: The frame rate is not positive and finite, or the duration of a motion that
+            loops is not a whole number of new frames.
     """
     check_frame_rate(frame_rate, motion.origin)
     frames = motion.duration * frame_rate
@@ -35,7 +36,7 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
         f"{frame_rate:g} Hz",
     )
     times = torch.arange(int(frames + 1e-6) + 1, dtype=torch.float64) / frame_rate
-    # Held, because the displacement of a repetition is not part of the clip.
+    # "hold", not "loop": at its end a loop would be sampled as the start of a moved repetition.
     library = MotionLibrary([motion], robot, end="hold")
     clip = torch.zeros(1, dtype=torch.long)
     base = library.sample(clip, times)

@@ -1,4 +1,4 @@
-"""The clips that come with the package."""
+"""Reference clips that are part of the package."""
 
 from pathlib import Path
 
@@ -8,15 +8,17 @@ from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
 FOLDER = Path(__file__).resolve().parent / "data"
-"""Folder of the clips: one folder per robot with one file per clip, written by
-``tools/motions``."""
+"""Folder of the package's clips: a folder per robot, in it a file per clip.
+
+The scripts in ``tools/motions`` write the files.
+"""
 
 
 def shipped_files(robot: RobotCfg) -> dict[str, Path]:
-    """Return the files of a robot's clips by name.
+    """Return the files of the package's clips of a robot, by the names of the clips.
 
     Raises:
-        ValueError: No clips of this robot come with the package.
+        ValueError: The package has no clips of this robot.
     """
     paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
     if not paths:
@@ -28,17 +30,17 @@ def shipped_files(robot: RobotCfg) -> dict[str, Path]:
 
 
 def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:
-    """Load clips of a robot that come with the package.
+    """Load reference clips of a robot that are part of the package.
 
     ``GO2`` has stand, trot, pace, bound, pronk, turn_left, turn_right and sit_to_stand. ``G1_29``
     has stand, march, squat and wave.
 
     Args:
         robot: The robot.
-        *names: Names of clips. None given: all clips in the order of their names.
+        *names: Names of the clips. Without names, all clips are loaded in alphabetical order.
 
     Raises:
-        ValueError: There are no clips of this robot, or none with one of the names.
+        ValueError: The package has no clips of this robot, or no clip with one of the names.
     """
     paths = shipped_files(robot)
     check_known("there is no motion", names, paths, f"motions of robot {robot.name!r}")

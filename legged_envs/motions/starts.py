@@ -1,4 +1,4 @@
-"""Where episodes start in the clips of a library: uniformly, or more often where robots fail."""
+"""Draws where episodes start in reference clips: uniformly, or more often where robots fail."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,34 +13,51 @@ from legged_envs.rng import Stream
 from legged_envs.state import Stateful
 
 SMALLEST_DIVISOR = 1e-300
-"""Bound of divisors that can be 0 where the quotient is not used, float64."""
+"""Lower bound of divisors, so that there is no division by 0. Such quotients are not used."""
 
 
 @dataclass(frozen=True)
 class StartCfg(Configuration):
-    """Choice of the places where episodes start in a clip."""
+    """Configuration of a :class:`StartSampler`: where in reference clips episodes start.
+
+    Clips are divided into bins, which are time intervals of about ``bin_length``. An adaptive
+    sampler counts the failures in each bin.
+    """
 
     adaptive: bool = False
-    """True to start more often shortly before the places where robots failed (BeyondMimic, Liao et
-    al. 2025)."""
+    """True to start more often shortly before the times in a clip at which robots failed.
+
+    Method: BeyondMimic (Liao et al. 2025). False: all starts are uniform, and the fields below
+    except ``margin`` have no effect.
+    """
     margin: float = 0.0
-    """Smallest time from a start to the end of a clip that does not loop, s."""
+    """Smallest time from a start to the end of the clip, s. Clips that loop have no margin."""
     bin_length: float = 0.5
-    """Approximate length of the bins in which failures are counted, s."""
+    """Approximate length of a bin, s. Each clip has a whole number of equal bins."""
     uniform_fraction: float = 0.1
-    """Probability of a uniform start, so that no place is forgotten (BeyondMimic 0.1)."""
+    """Fraction of starts that are uniform, so that no part of a clip is left out, in (0, 1].
+
+    1 makes all starts uniform. BeyondMimic: 0.1.
+    """
     smoothing: float = 0.001
-    """Weight of the newest step in the running mean of failures (BeyondMimic 0.001)."""
+    """Weight of the newest control step in the running mean of failures, in (0, 1].
+
+    BeyondMimic: 0.001.
+    """
     bins_ahead: int = 3
-    """Number of bins whose failures draw a start: its own bin and the next ones (mjlab 3)."""
+    """Number of bins with failures that raise the probability of a start in a bin: the bin and the
+    ones after it. mjlab: 3."""
     decay: float = 0.8
-    """Weight of each next bin's failures relative to the bin before (BeyondMimic 0.8)."""
+    """Weight of the failures in a bin relative to those in the bin before, in (0, 1].
+
+    BeyondMimic: 0.8.
+    """
 
     def check(self) -> None:
-        """Check all fields.
+        """Check that all fields are in their ranges.
 
         Raises:
-            ValueError: A field is wrong. The message names it.
+            ValueError: A field is out of its range. The message names it.
         """
         check_number("StartCfg.margin", self.margin, 0.0)
         check_number("StartCfg.bin_length", self.bin_length, above=0.0)
@@ -51,62 +68,69 @@ class StartCfg(Configuration):
 
 
 class StartSampler(Stateful):
-    """Draws clips and start times.
+    """Draws the clip and the time in it at which an episode of an imitation task starts.
 
-    A uniform start draws a clip by its weight, then a time between two successive valid frames of
-    it, all equally likely.
+    A uniform start draws a clip by its weight, then a time in it. All times between two successive
+    valid frames are equally likely.
 
-    An adaptive sampler does this with probability ``uniform_fraction``. Otherwise it draws bin b in
-    proportion to Σ_u decay^u f(b + u), 0 ≤ u < ``bins_ahead``, with f the running mean of failures
-    per call of :meth:`record`. The bins of a clip that loops wrap around.
+    An adaptive sampler draws a uniform start with probability ``uniform_fraction``. Otherwise it
+    draws bin b with a probability proportional to Σ_u decay^u f(b + u), 0 ≤ u < ``bins_ahead``. f
+    is the running mean of failures in a bin per call of :meth:`record`. After the last bin of a
+    clip that loops follows its first one. Within the bin it draws a time as for a uniform start.
 
     Args:
-        library: The clips.
-        cfg: Choice of the places. None: the defaults of :class:`StartCfg`.
+        library: Library with the clips.
+        cfg: Settings of the sampler. None: the defaults of :class:`StartCfg`.
 
     Raises:
-        ValueError: A field of ``cfg`` is wrong.
-        MotionError: A clip has no place to start, or all weights are 0.
+        ValueError: A field of ``cfg`` is out of its range.
+        MotionError: A clip has no time at which an episode can start, or all weights are 0.
     """
 
     STATE = ("failures",)
 
     def __init__(self, library: MotionLibrary, cfg: StartCfg | None = None):
         self.library = library
-        """The clips."""
+        """Library with the clips."""
         self.cfg = cfg or StartCfg()
-        """Choice of the places."""
+        """Settings of the sampler."""
         self.cfg.check()
         weights = self._interval_weights()
-        # Probability that a uniform start is before each interval between two frames.
+        # Cumulative distribution: probability that a uniform start is before each frame interval.
         cumulative = weights.cumsum(0) / weights.sum()
         self._cumulative = torch.cat((weights.new_zeros(1), cumulative))
         self._make_bins()
         self._uniform = self._cumulative[self._bin_end] - self._cumulative[self._bin_start]
-        # In float64, as the failures: their running mean becomes very small.
+        # In float64, like the running mean of failures, which becomes very small.
         exponents = torch.arange(self.cfg.bins_ahead, dtype=torch.float64, device=library.device)
         self._kernel = self.cfg.decay**exponents
         num_bins = len(self._bin_start)
 
         self.failures = torch.zeros(num_bins, dtype=torch.float64, device=library.device)
-        """Running mean of the number of failures in each bin per call of :meth:`record`. Shape:
-        (num_bins,)."""
+        """Running mean of the number of failures in each bin per call of :meth:`record`.
+
+        Bins of all clips, one clip after the other. Shape: (num_bins,), float64.
+        """
         self._update_probabilities()
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-        """Return the bins of times in clips.
+        """Return the index of the bin that contains each of some times in reference clips.
+
+        A bin is a time interval of a clip, in which failures are counted. Bins are numbered through
+        all clips of the library. A time past the end of a clip that loops is in a repetition of it;
+        otherwise it is in the last bin of the clip.
 
         Args:
-            clips: Indices of clips. Shape: (n,).
-            times: Times since the first frame, s. Shape: (n,).
+            clips: Index in the library of the clip of each time. Shape: (n,).
+            times: Times since the first frame of the clip, s. Shape: (n,).
 
         Returns:
-            Indices of bins. Shape: (n,), int64.
+            Indices of bins, as in ``failures`` and ``probabilities``. Shape: (n,), int64.
         """
         library = self.library
         duration = library.duration[clips].double()
         times = times.double()
-        # A player's time continues past the end of a clip that loops.
+        # Times of a MotionPlayer grow past the end of a clip that loops.
         in_repetition = torch.remainder(times, duration)
         times = torch.where(library.loops[clips], in_repetition, times)
         count = self._bins_per_clip[clips]
@@ -116,14 +140,15 @@ class StartSampler(Stateful):
         return self._first_bin[clips] + bin_in_clip
 
     def draw(self, random: Stream, env_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draw starts from the random numbers of environments.
+        """Draw a clip and a start time for each of some environments.
 
         Args:
-            random: The random stream.
-            env_ids: Indices of environments. Shape: (n,).
+            random: Random stream. Each environment uses its own numbers of it.
+            env_ids: Indices of the environments. Shape: (n,).
 
         Returns:
-            Clips (n,), int64, and times since their first frames (n,), s, float64.
+            Indices of the clips in the library, (n,), int64, and times since their first frames, s,
+            (n,), float64.
         """
         numbers = random.uniform(0.0, 1.0, 2, env_ids).double()
         for_bin, for_place = numbers.unbind(1)
@@ -135,8 +160,8 @@ class StartSampler(Stateful):
         first = self._bin_start[bins]
         end = self._bin_end[bins]
         clips = self._clip_of_bin[bins]
-        # Within the bin by the uniform probabilities, which are 0 between frames that are not
-        # valid.
+        # Within the bin with the probabilities of uniform starts. They are 0 between frames that
+        # are not valid.
         low = self._cumulative[first]
         high = self._cumulative[end]
         place = torch.lerp(low, high, for_place)
@@ -151,12 +176,12 @@ class StartSampler(Stateful):
         return clips, times
 
     def record(self, clips: torch.Tensor, times: torch.Tensor, failed: torch.Tensor) -> None:
-        """Update the running mean of failures with one control step.
+        """Update the running mean of failures, and the probabilities, after one control step.
 
         Args:
-            clips: Clip of each robot. Shape: (n,).
-            times: Time of each robot in its clip, s. Shape: (n,).
-            failed: True for robots that failed. Shape: (n,), bool.
+            clips: Index in the library of the clip of each robot. Shape: (n,).
+            times: Time of each robot since the first frame of its clip, s. Shape: (n,).
+            failed: True for robots that failed in this step. Shape: (n,), bool.
         """
         count = torch.zeros_like(self.failures)
         # Several robots can fail in one bin in the same step.
@@ -165,24 +190,28 @@ class StartSampler(Stateful):
         self._update_probabilities()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``; the probabilities follow from it."""
+        """Restore a state from ``state_dict`` and compute the probabilities from it."""
         super().load_state_dict(state)
         self._update_probabilities()
 
     def _interval_weights(self) -> torch.Tensor:
-        """Return the weight of a start between each frame and the next, 0 between clips.
+        """Return the weight of a uniform start in each interval between a frame and the next.
 
-        Shape: (number of all frames,).
+        The weight is the clip's weight, divided by the number of the clip's intervals in which a
+        start is allowed. It is 0 where no start is allowed: next to a frame that is not valid,
+        within ``margin`` of the clip's end, and after the last frame of a clip.
+
+        Shape: (number of frames of all clips,), float64. Entry i is the interval after frame i.
         """
         library = self.library
         clip = torch.repeat_interleave(library.num_frames)
         frame = torch.arange(len(clip), device=library.device)
         next_in_clip = frame - library.first_frame[clip] + 1
-        # A clip that loops has no end to keep away from.
+        # A clip that loops has no end, so it has no margin.
         margin = torch.where(library.loops, 0.0, self.cfg.margin * library.frame_rate)
         last = library.num_frames - 1 - margin
         is_inside = next_in_clip <= last[clip] + ON_FRAME
-        # Both frames around the interval; behind the last frame of a clip is_inside is False.
+        # Both frames of an interval must be valid. After a clip's last frame is_inside is False.
         next_is_valid = library.valid.roll(-1)
         usable = library.valid & next_is_valid & is_inside
         number = torch.bincount(clip[usable], minlength=library.num_clips)
@@ -201,7 +230,7 @@ class StartSampler(Stateful):
         return usable.double() / number[clip] * weight
 
     def _make_bins(self) -> None:
-        """Divide each clip into bins of whole intervals between frames."""
+        """Divide each clip into bins. Each bin has a whole number of intervals between frames."""
         library = self.library
         device = library.device
         num_intervals = library.num_frames - 1
@@ -217,11 +246,11 @@ class StartSampler(Stateful):
         first = library.first_frame[clip]
         count = bins_per_clip[clip]
         intervals = num_intervals[clip]
-        # Rounded up, so that the intervals of a clip are shared out without a gap.
+        # Rounded up, so that each interval of a clip is in exactly one bin.
         self._bin_start = first + (bin_in_clip * intervals + count - 1) // count
         self._bin_end = first + ((bin_in_clip + 1) * intervals + count - 1) // count
-        # The bins that follow each bin, shape (num_bins, bins_ahead): around in a loop, else up to
-        # the last.
+        # Each bin and the bins after it, shape (num_bins, bins_ahead). In a clip that loops they
+        # wrap around; in other clips the last bin is repeated.
         steps = torch.arange(self.cfg.bins_ahead, device=device)
         ahead = bin_in_clip.unsqueeze(1) + steps
         count = count.unsqueeze(1)
@@ -244,6 +273,9 @@ class StartSampler(Stateful):
         share = self.cfg.uniform_fraction if self.cfg.adaptive else 1.0
 
         self.probabilities = torch.lerp(adaptive, self._uniform, share)
-        """Probability of a start in each bin, float64. Shape: (num_bins,)."""
+        """Probability that an episode starts in each bin, uniform starts included.
+
+        Current after each :meth:`record`. Shape: (num_bins,), float64.
+        """
         self._probability_sum = self.probabilities.cumsum(0)
         self._probability_sum /= self._probability_sum[-1].clone()

@@ -1,7 +1,7 @@
-"""Motions in text files: LAFAN1 retargeted to the G1 (CSV), and AMP for quadrupeds (JSON).
+"""Loaders of motions in text files: LAFAN1 retargeted to the G1 (CSV), AMP for quadrupeds (JSON).
 
-Both have one frame in each row: base position, base orientation (x, y, z, w), joint positions, and
-in AMP's files more.
+Both formats have one frame per row: base position, base orientation (x, y, z, w), joint positions.
+AMP's rows continue with further numbers.
 
 Unitree's LAFAN1 retargeting dataset is CSV without a header, in m and rad, with 30 frames a second.
 G1 has 29 joints and therefore 36 columns, in the order of :data:`~legged_envs.robots.G1_29`.
@@ -29,9 +29,9 @@ from legged_envs.motions.motion import Motion, MotionError, check_keys, check_un
 from legged_envs.robots import G1_29, GO2, RobotCfg
 
 ROOT_COLUMNS = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
-"""Names of the first columns in both formats."""
+"""Names of the first columns of a row in both formats: the pose of the base."""
 CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
-"""Keys of AMP's files for a loop that continues from where it ends."""
+"""Keys of AMP's files: true if each repetition of a loop starts where the one before ended."""
 G1_LIMB_BY_LIMB = G1_29.joint_names
 """Joint order of the G1, depth first, as in MJCF and URDF: Unitree's SDK, its LAFAN1 retargeting,
 mjlab and this package."""
@@ -64,15 +64,19 @@ def load_lafan1_csv(
     ignore_extra_joints: bool = False,
     lines: tuple[int, int] | None = None,
 ) -> Motion:
-    """Load a clip from a CSV file of Unitree's LAFAN1 retargeting. It is named after the file.
+    """Load a clip from a CSV file of Unitree's LAFAN1 retargeting dataset.
+
+    The name of the clip is the name of the file without its ending. Velocities are computed from
+    the positions.
 
     Args:
         path: The file.
         robot: Robot of the clip.
         frame_rate: Lines per second.
-        joint_names: Joints of the columns after the base's.
-        ignore_extra_joints: True to leave out joints that the robot lacks, as the 12-joint G1 does.
-        lines: First and last line to read, from 1. None: all lines.
+        joint_names: Names of the joint columns, which follow the 7 columns of the base.
+        ignore_extra_joints: True to leave out columns of joints that the robot does not have, for
+            example to load the file for ``G1``, with 12 joints.
+        lines: First and last line to read, counted from 1. None: all lines.
 
     Raises:
         MotionError: The file is not UTF-8, a line has another number of columns, a cell is not a
@@ -118,18 +122,20 @@ def load_amp_json(
     joint_names: Sequence[str] = GO2.joint_names,
     num_feet: int = 4,
 ) -> Motion:
-    """Load a clip from a JSON file of AMP for quadrupeds. It is named after the file.
+    """Load a clip from a JSON file of AMP for quadrupeds.
 
-    Velocities are those of the file where it has them. The feet are those of the robot. If a file
-    has positions of as many feet, they must lie on the same sides as the robot's; else the joints
-    are in another order.
+    The name of the clip is the name of the file without its ending. Velocities are read from the
+    file if it has them, and computed from the positions otherwise. Poses of bodies, feet included,
+    are computed from the joints. If the file has foot positions, they are only compared with the
+    computed ones: a foot on the wrong side shows that the joints are in another order.
 
     Args:
         path: The file.
         robot: Robot of the clip.
-        joint_names: Joints of the columns after the base's. The default is the order of
-            AMP_for_hardware; forks have others, such as FL, FR, RL, RR.
-        num_feet: Number of feet in the file.
+        joint_names: Names of the joint columns, which follow the 7 columns of the base. The default
+            is the order of AMP_for_hardware. Projects that build on it have other orders, such as
+            FL, FR, RL, RR.
+        num_feet: Number of feet with positions and velocities in the file.
 
     Raises:
         MotionError: The text is not JSON, a key is wrong, a frame has an unknown width, a number or
@@ -180,7 +186,7 @@ def load_amp_json(
 
 
 def _amp_columns(joint_names: Sequence[str], feet: Sequence[str]) -> list[str]:
-    """Return the names of the columns of a long file after those of the base's pose."""
+    """Return the names of the columns of an AMP file with velocities, without the base's pose."""
     base = []
     for kind in ("linear", "angular"):
         base += [f"root {kind} velocity {axis}" for axis in "xyz"]
@@ -189,8 +195,7 @@ def _amp_columns(joint_names: Sequence[str], feet: Sequence[str]) -> list[str]:
 
 
 def _read_amp(path: str | Path) -> dict[str, Any]:
-    """Read a file of AMP, with its keys and their values checked, apart from the numbers of
-    frames."""
+    """Read an AMP file, and check its keys and values, but not the numbers in its frames."""
     origin = str(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -220,7 +225,7 @@ def _read_amp(path: str | Path) -> dict[str, Any]:
 def _check_sides(
     feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]
 ) -> None:
-    """Raise a MotionError if a foot of the file is left where the robot's leg is right.
+    """Raise a MotionError if a foot of the file is on another side than the robot's foot.
 
     Args:
         feet: Feet of the file in the base frame, m. Shape: (T, num_feet, 3).
@@ -259,13 +264,13 @@ def _read_frames(
 
     Args:
         rows: The rows, which should be lists of numbers.
-        columns: Names of the columns after those of the base's pose.
-        origin: The file.
-        row: Name of the rows in error messages.
-        first: Number of the first row.
+        columns: Names of the columns after the 7 columns of the base's pose.
+        origin: File of the motion, for error messages.
+        row: Name of a row in error messages, such as ``"frame"`` or ``"line"``.
+        first: Number of the first row in error messages.
 
     Returns:
-        Base positions (T, 3), orientations (w, x, y, z) (T, 4), other columns.
+        Base positions, m, (T, 3), base orientations (w, x, y, z), (T, 4), and the other columns.
     """
     columns = (*ROOT_COLUMNS, *columns)
     for number, values in enumerate(rows, first):
@@ -294,7 +299,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _parse_number(cell: str) -> float | str:
-    """Return the number in a cell, or its text if there is none."""
+    """Return the number in a cell of a CSV file, or the cell's text if it is not a number."""
     # float() would read 1_0 as 10.
     if "_" in cell:
         return cell.strip()
