@@ -1,216 +1,277 @@
-"""Robots and objects of a scene in Isaac Lab's words, over the simulation."""
+"""Robots and objects of a scene in Isaac Lab's words."""
 
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
-from functools import partialmethod
-from typing import Any, ClassVar
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
 
 from legged_envs import rotation
-from legged_envs.checks import did_you_mean, match_names
+from legged_envs.checks import match_names
+from legged_envs.compat.isaac_lab.entity_data import ArticulationData, EntityData
+from legged_envs.compat.isaac_lab.scene_setup import Scene, scene_of
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.cfg import ObjectCfg
-from legged_envs.sim.quantities import QUANTITIES, ROBOT_QUANTITIES
+from legged_envs.sim import ObjectCfg, PlacedRobot, Simulation
+from legged_envs.sim.quantities import FreeBody
 from legged_envs.state import Stateful
 
 Ids = Tensor | Sequence[int] | slice | None
-ArticulationCfg, RigidObjectCfg = RobotCfg, ObjectCfg
-SCENE: ContextVar[Any] = ContextVar("SCENE", default=None)
-"""The scene that is being set up: entities are made from their configuration alone."""
-
-
-def scene_of(entity: Any, scene: Any = None) -> Any:
-    """The scene that ``entity`` belongs to: the given one, or else that which is being set up."""
-    if (scene := scene or SCENE.get()) is None:
-        where = "in _setup_scene, or by a field of the configuration of the scene"
-        raise RuntimeError(
-            f"{type(entity).__name__}(cfg) finds its scene only where one is set up: make it {where}"
-        )
-    if isinstance(entity, Stateful):
-        scene.entities[f"{type(entity).__name__} {len(scene.entities)}"] = entity
-    return scene
-
-
-def _join(*names: str) -> Callable[[Any], Tensor]:
-    return lambda data: torch.cat([getattr(data, name) for name in names], dim=-1)
-
-
-def _in_base_frame(data: Any, vectors: Tensor) -> Tensor:
-    return rotation.rotate_inverse(data.root_quat_w, vectors.unsqueeze(1)).squeeze(1)
-
-
-class EntityData:
-    """What the simulation knows of one robot or object, in every environment, read when it is asked for: also between
-    the physics steps of one control step. Units and lags as :class:`~legged_envs.sim.Simulation`, quaternions are
-    (w, x, y, z), velocities are those of origins."""
-
-    SAME = QUANTITIES
-    DERIVED: ClassVar[dict[str, Callable[[Any], Tensor]]] = {
-        "root_ang_vel_w": lambda data: rotation.rotate(data.root_quat_w, data.root_ang_vel_b),
-        "root_lin_vel_b": lambda data: _in_base_frame(data, data.root_lin_vel_w),
-        "projected_gravity_b": lambda data: _in_base_frame(data, data.GRAVITY_VEC_W),
-        "root_pose_w": _join("root_pos_w", "root_quat_w"),
-        "root_vel_w": _join("root_lin_vel_w", "root_ang_vel_w"),
-        "root_state_w": _join("root_pose_w", "root_vel_w"),
-        "heading_w": lambda data: rotation.heading(data.root_quat_w),
-        "body_pose_w": _join("body_pos_w", "body_quat_w"),
-        "body_vel_w": _join("body_lin_vel_w", "body_ang_vel_w"),
-        "body_state_w": _join("body_pose_w", "body_vel_w"),
-        "applied_torque": lambda data: data.joint_torque,
-        "joint_stiffness": lambda data: data.source.get_parameter("kp").clone(),
-        "joint_damping": lambda data: data.source.get_parameter("kd").clone(),
-        "joint_armature": lambda data: data.source.get_parameter("armature").clone(),
-        "default_mass": lambda data: data.source.default_parameter("body_mass").clone(),
-    }
-
-    def __init__(self, source: Any, **per_robot: Any):
-        self.source: Any = source
-        self.lagging: dict[str, None] = {}
-        """What was read and is not read for the robot's own state in each step anyway."""
-        num_envs, device = len(source.root_pos_w), source.root_pos_w.device
-        for name, value in {
-            "GRAVITY_VEC_W": (0.0, 0.0, -1.0),
-            "FORWARD_VEC_B": (1.0, 0.0, 0.0),
-            **per_robot,
-        }.items():
-            row = torch.as_tensor(value, dtype=torch.float32, device=device)
-            setattr(self, name, row.expand(num_envs, *row.shape).clone())
-        self.default_root_state = self.root_state_w
-        """Position, quaternion and velocities in the world at the start, zero velocities. Shape: (num_envs, 13)."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self.SAME:
-            self.lagging |= {} if name in ROBOT_QUANTITIES else {name: None}
-            return getattr(self.source, name).clone()
-        if name in self.DERIVED:
-            return self.DERIVED[name](self)
-        known = (*self.SAME, *self.DERIVED, *vars(self))
-        raise AttributeError(
-            f"there is no data {name!r}; {did_you_mean(name, known)}there are: {', '.join(known)}"
-        )
+"""Indices of environments, joints or bodies; None for all."""
+ArticulationCfg = RobotCfg
+"""Isaac Lab's name of the description of a robot."""
+RigidObjectCfg = ObjectCfg
+"""Isaac Lab's name of the description of an object."""
+ALL = slice(None)
+"""Index of all rows or columns."""
 
 
 class RigidObject(Stateful):
-    """An object of the scene, found by its configuration."""
+    """An object of the scene.
 
-    def __init__(self, cfg: Any, scene: Any = None):
-        scene, self.cfg = scene_of(self, scene), cfg
-        core, sim, own = scene.core, scene.core.sim, scene.core.cfg.scene
-        there = {
-            "robot": (core.cfg.robot, sim),
-            **{n: (each, sim.objects[n]) for n, each in own.objects.items()},
-        }
-        there |= {name: (each, sim.robots[name]) for name, each in own.robots.items()}
-        taken = [each.name for each in scene.entities.values() if hasattr(each, "name")]
-        wanted = getattr(cfg, "robot", cfg)
-        names = [
-            name
-            for name, (each, _) in there.items()
-            if wanted in (each, getattr(each, "robot", None))
-        ]
+    Args:
+        cfg: Description of the object, by which it is found in the simulation.
+        scene: The scene; None for the one that is being set up.
+
+    Raises:
+        ValueError: If the simulation has no object of this description.
+        RuntimeError: If no scene is given or being set up.
+    """
+
+    def __init__(self, cfg: RobotCfg | PlacedRobot | ObjectCfg, scene: Scene | None = None):
+        scene = scene_of(self, scene)
+        core = scene.core
+
+        self.cfg = cfg
+        """Description of the object."""
+        self.name = self._find_name(scene)
+        """Name of the object in the simulation."""
+        self._body = _bodies(core)[self.name]
+        # Isaac Lab's name: tasks read it.
+        self._ALL_INDICES = core.all_ids
+        self.data = self._make_data(core)
+        """Quantities of the object."""
+
+    def _find_name(self, scene: Scene) -> str:
+        """Return the name of an object of this description, if possible one without an entity."""
+        wanted = self.cfg.robot if isinstance(self.cfg, PlacedRobot) else self.cfg
+        descriptions = _descriptions(scene.core)
+        names = [name for name, description in descriptions.items() if description == wanted]
         if not names:
-            how = "make it a field of the configuration of the environment or of its scene"
-            raise ValueError(f"{type(self).__name__}: {cfg!r} is not in the simulation: {how}")
-        self.name = next((name for name in names if name not in taken), names[0])
-        """Its name in the simulation."""
-        self._body, self._ALL_INDICES = there[self.name][1], core.all_ids
-        self.data = self._data(core)
+            raise ValueError(
+                f"{type(self).__name__}: {self.cfg!r} is not in the simulation: "
+                "make it a field of the configuration of the environment or of its scene"
+            )
+        # Sensors have no name, and neither has this entity yet.
+        taken = [each.name for each in scene.entities.values() if hasattr(each, "name")]
+        for name in names:
+            if name not in taken:
+                return name
+        return names[0]
 
-    def _data(self, core: Any) -> EntityData:
+    def _make_data(self, core: CoreVectorEnv) -> EntityData:
         return EntityData(self._body)
 
     def reset(self, env_ids: Ids = None) -> None:
-        """Begin episodes."""
+        """Begin the episodes of ``env_ids``."""
 
-    def _write_root(self, part: slice, values: Tensor, env_ids: Ids = None) -> None:
-        """Position, quaternion, velocity and angular velocity in the world, (n, 13), the pose alone, (n, 7), or the
-        velocities alone, (n, 6); the rest stays as it is."""
-        ids = self._ids(env_ids)
+    def write_root_state_to_sim(self, root_state: Tensor, env_ids: Ids = None) -> None:
+        """Write position, quaternion and velocities in the world, (n, 13)."""
+        ids = self._env_ids(env_ids)
         state = self.data.root_state_w[ids]
-        state[:, part] = values
+        state[:] = root_state
+        self._write_root_state(ids, state)
+
+    def write_root_pose_to_sim(self, root_pose: Tensor, env_ids: Ids = None) -> None:
+        """Write position and quaternion, (n, 7); the velocities in the world stay."""
+        ids = self._env_ids(env_ids)
+        state = self.data.root_state_w[ids]
+        state[:, :7] = root_pose
+        self._write_root_state(ids, state)
+
+    def write_root_velocity_to_sim(self, root_velocity: Tensor, env_ids: Ids = None) -> None:
+        """Write velocity, m/s, and angular velocity, rad/s, in the world, (n, 6)."""
+        ids = self._env_ids(env_ids)
+        state = self.data.root_state_w[ids]
+        state[:, 7:] = root_velocity
+        self._write_root_state(ids, state)
+
+    def _write_root_state(self, env_ids: Tensor, state: Tensor) -> None:
         pos, quat, lin_vel, ang_vel = state.split((3, 4, 3, 3), dim=1)
         ang_vel_b = rotation.rotate_inverse(quat, ang_vel.unsqueeze(1)).squeeze(1)
-        self._body.write_root_state(ids, pos, quat, lin_vel, ang_vel_b)
+        self._body.write_root_state(env_ids, pos, quat, lin_vel, ang_vel_b)
 
-    write_root_state_to_sim = partialmethod(_write_root, slice(0, 13))
-    write_root_pose_to_sim = partialmethod(_write_root, slice(0, 7))
-    write_root_velocity_to_sim = partialmethod(_write_root, slice(7, 13))
+    def _env_ids(self, env_ids: Ids) -> Tensor:
+        return self._ALL_INDICES[ALL if env_ids is None else env_ids]
 
-    def _ids(self, env_ids: Ids) -> Tensor:
-        return self._ALL_INDICES[slice(None) if env_ids is None else env_ids]
+
+def _descriptions(core: CoreVectorEnv) -> dict[str, RobotCfg | ObjectCfg]:
+    """Return the description of each robot and object of the simulation by name."""
+    descriptions: dict[str, RobotCfg | ObjectCfg] = {"robot": core.cfg.robot}
+    descriptions.update(core.cfg.scene.objects)
+    for name, placed in core.cfg.scene.robots.items():
+        descriptions[name] = placed.robot
+    return descriptions
+
+
+def _bodies(core: CoreVectorEnv) -> dict[str, FreeBody]:
+    """Return the robots and objects of the simulation by name."""
+    return {**core.sim.robots, **core.sim.objects}
+
+
+def find_robot(path: Sequence[str], robots: Collection[str]) -> str:
+    """Return the first part of a path that names a robot, in any case; ``"robot"`` without one."""
+    for part in path:
+        if part.lower() in robots:
+            return part.lower()
+    return "robot"
 
 
 class HasBodies(Stateful):
-    """What has joints and bodies, which are found by their names or regular expressions: indices and names."""
+    """Base of entities that find their bodies by name."""
 
-    def _find(
-        self, kind: str, name_keys: Any, preserve_order: bool = False
+    body_names: list[str]
+    """Names of the bodies."""
+
+    def find_bodies(
+        self, name_keys: str | Sequence[str], preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
-        return match_names(kind, name_keys, getattr(self, f"{kind}_names"), preserve_order)
+        """Find bodies by names or regular expressions.
 
-    find_joints, find_bodies = partialmethod(_find, "joint"), partialmethod(_find, "body")
+        Args:
+            name_keys: Names or expressions, each of which must match a whole name.
+            preserve_order: True for the order of the expressions, false for that of the bodies.
+
+        Returns:
+            Indices and names.
+        """
+        return match_names("body", name_keys, self.body_names, preserve_order)
 
 
 class Articulation(RigidObject, HasBodies):
-    """A robot of the scene, found by its configuration."""
+    """A robot of the scene.
+
+    Args:
+        cfg: Description of the robot, by which it is found in the simulation.
+        scene: The scene; None for the one that is being set up.
+
+    Raises:
+        ValueError: If the simulation has no robot of this description.
+        RuntimeError: If no scene is given or being set up.
+    """
 
     STATE = ("_targets",)
-    is_fixed_base, num_instances = False, property(lambda self: len(self._ALL_INDICES))
 
-    def _data(self, core: Any) -> EntityData:
-        robot, state = self._body.robot, core.robots[self.name]
-        self.joint_names, self.body_names = list(robot.joint_names), list(self._body.body_names)
-        self.num_joints, self.num_bodies, self._kinds = (
-            len(self.joint_names),
-            len(self.body_names),
-            robot.actuators,
+    is_fixed_base = False
+    """False: robots move freely."""
+    data: ArticulationData
+    """Quantities of the robot."""
+    _body: Simulation
+
+    def _make_data(self, core: CoreVectorEnv) -> ArticulationData:
+        robot = self._body.robot
+
+        self.joint_names = list(robot.joint_names)
+        """Names of the joints."""
+        self.body_names = list(self._body.body_names)
+        self.num_joints = len(self.joint_names)
+        """Number of joints."""
+        self.num_bodies = len(self.body_names)
+        """Number of bodies."""
+        data = ArticulationData(self._body, core.robots[self.name])
+        # Only positions have a default; the other actuators rest at 0.
+        holds_position = [actuator == "position" for actuator in robot.actuators]
+        self._rest_targets = data.default_joint_pos * torch.tensor(
+            holds_position, device=data.default_joint_pos.device
         )
-        limits = {f"{name}joint_pos_limits": state.joint_pos_limits for name in ("", "soft_")}
-        limits |= {
-            "joint_vel_limits": state.joint_vel_limits,
-            "joint_effort_limits": state.torque_limits,
-        }
-        pose = state.default_joint_pos
-        data = EntityData(
-            self._body, default_joint_pos=pose, default_joint_vel=torch.zeros_like(pose), **limits
-        )
-        servos = torch.tensor([kind == "position" for kind in self._kinds], device=pose.device)
-        self._rest = data.default_joint_pos * servos
-        self._targets = self._rest.clone()
+        self._targets = self._rest_targets.clone()
         return data
+
+    @property
+    def num_instances(self) -> int:
+        """Number of environments."""
+        return len(self._ALL_INDICES)
+
+    def find_joints(
+        self, name_keys: str | Sequence[str], preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Find joints by names or regular expressions.
+
+        Args:
+            name_keys: Names or expressions, each of which must match a whole name.
+            preserve_order: True for the order of the expressions, false for that of the joints.
+
+        Returns:
+            Indices and names.
+        """
+        return match_names("joint", name_keys, self.joint_names, preserve_order)
 
     def reset(self, env_ids: Ids = None) -> None:
         """Return to the targets of the default pose."""
-        ids = self._ids(env_ids)
-        self._targets[ids] = self._rest[ids]
+        ids = self._env_ids(env_ids)
+        self._targets[ids] = self._rest_targets[ids]
 
-    def _set_targets(
-        self, kind: str, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None
+    def set_joint_position_target(
+        self, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Shape: (num_envs or len(env_ids), num_joints or len(joint_ids)); a joint takes what its actuator does."""
-        columns, ids = slice(None) if joint_ids is None else joint_ids, self._ids(env_ids)
-        for i in torch.arange(self.num_joints)[columns].tolist():
-            if self._kinds[i] != kind:
-                wrong = f"joint {self.joint_names[i]!r} has a {self._kinds[i]} actuator"
+        """Set targets of joints, rad: see :meth:`set_joint_effort_target`."""
+        self._set_targets("position", target, joint_ids, env_ids)
+
+    def set_joint_velocity_target(
+        self, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
+        """Set targets of joints, rad/s: see :meth:`set_joint_effort_target`."""
+        self._set_targets("velocity", target, joint_ids, env_ids)
+
+    def set_joint_effort_target(
+        self, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
+        """Set targets of joints, N·m. They act at once.
+
+        Args:
+            target: Targets, shape (n, joints).
+            joint_ids: The joints.
+            env_ids: The n environments.
+
+        Raises:
+            ValueError: If the actuator of a joint takes another kind of target.
+        """
+        self._set_targets("torque", target, joint_ids, env_ids)
+
+    def _set_targets(self, kind: str, target: Tensor, joint_ids: Ids, env_ids: Ids) -> None:
+        columns = ALL if joint_ids is None else joint_ids
+        actuators = self._body.robot.actuators
+        for joint in torch.arange(self.num_joints)[columns].tolist():
+            if actuators[joint] != kind:
                 raise ValueError(
-                    f"Articulation: {wrong}, which takes no {kind} target: set RobotCfg.actuators"
+                    f"Articulation: joint {self.joint_names[joint]!r} has a {actuators[joint]} "
+                    f"actuator, which takes no {kind} target: set RobotCfg.actuators"
                 )
+        ids = self._env_ids(env_ids)
+        # Two steps, because rows and columns may both be lists.
         rows = self._targets[ids]
         rows[:, columns] = target
         self._targets[ids] = rows
         self._body.set_joint_targets(self._targets)
 
-    set_joint_position_target = partialmethod(_set_targets, "position")
-    set_joint_velocity_target = partialmethod(_set_targets, "velocity")
-    set_joint_effort_target = partialmethod(_set_targets, "torque")
-
     def write_joint_state_to_sim(
-        self, position: Any, velocity: Any, joint_ids: Ids = None, env_ids: Ids = None
+        self,
+        position: Tensor | float,
+        velocity: Tensor | float,
+        joint_ids: Ids = None,
+        env_ids: Ids = None,
     ) -> None:
-        """rad and rad/s. Shapes: (n, num_joints or len(joint_ids))."""
-        ids, columns = self._ids(env_ids), slice(None) if joint_ids is None else joint_ids
-        pos, vel = self.data.joint_pos[ids], self.data.joint_vel[ids]
-        pos[:, columns], vel[:, columns] = position, velocity
-        self._body.write_joint_state(ids, pos, vel)
+        """Write positions and velocities of joints.
+
+        Args:
+            position: Positions, rad, shape (n, joints).
+            velocity: Velocities, rad/s, shape (n, joints).
+            joint_ids: The joints.
+            env_ids: The n environments.
+        """
+        ids = self._env_ids(env_ids)
+        columns = ALL if joint_ids is None else joint_ids
+        new_position = self.data.joint_pos[ids]
+        new_velocity = self.data.joint_vel[ids]
+        new_position[:, columns] = position
+        new_velocity[:, columns] = velocity
+        self._body.write_joint_state(ids, new_position, new_velocity)

@@ -1,19 +1,23 @@
-"""The scene, its robots, objects and sensors as tasks written for Isaac Lab see them, over the simulation."""
+"""The scene in Isaac Lab's words: robots, objects, sensors and the ground."""
 
 from collections.abc import Callable
-from contextvars import copy_context
 from typing import Any
+
+from torch import Tensor
 
 from legged_envs.checks import check_choice, did_you_mean
 from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, RigidBodyMaterialCfg
 from legged_envs.compat.isaac_lab.contact_sensor import ContactSensor, ContactSensorCfg
-from legged_envs.compat.isaac_lab.entities import SCENE, Articulation, Ids, RigidObject, scene_of
+from legged_envs.compat.isaac_lab.entities import Articulation, Ids, RigidObject
+from legged_envs.compat.isaac_lab.scene_setup import scene_of, setting_up
 from legged_envs.compat.isaac_lab.terrain import RayCaster, RayCasterCfg, TerrainGeneratorCfg
 from legged_envs.compat.origins import TerrainOrigins
 from legged_envs.configuration import configclass
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot
 from legged_envs.state import Stateful
+from legged_envs.terrains import TerrainCfg
 
 
 class TerrainImporter(TerrainOrigins):
@@ -28,7 +32,7 @@ class TerrainImporter(TerrainOrigins):
         ValueError: If the scene has another kind of ground.
     """
 
-    def __init__(self, cfg: Any):
+    def __init__(self, cfg: "TerrainImporterCfg"):
         self.cfg = cfg
         """Configuration of the ground."""
         self.env = scene_of(self).core
@@ -38,98 +42,153 @@ class TerrainImporter(TerrainOrigins):
 
 @configclass
 class TerrainImporterCfg:
-    class_type: Any = TerrainImporter
-    terrain_type: str = "plane"
-    """Or ``"generator"``."""
-    terrain_generator, visual_material = TerrainGeneratorCfg(), None
-    max_init_terrain_level: int | None = None
-    """Robots begin at levels up to this, None: at any."""
-    physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
-    prim_path, collision_group, num_envs, env_spacing, debug_vis = (
-        "/World/ground",
-        -1,
-        1,
-        0.0,
-        False,
-    )
-    """Are accepted."""
+    """Configuration of the ground."""
 
-    def terrain(self) -> Any:
-        """None for a plane; ValueError, which names the field, if it cannot be."""
+    class_type: Any = TerrainImporter
+    """Class of the ground."""
+    terrain_type: str = "plane"
+    """``"plane"`` or ``"generator"``."""
+    max_init_terrain_level: int | None = None
+    """Last level at which robots begin. None: they begin at any level."""
+    physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
+    """Material of the ground."""
+    terrain_generator: TerrainGeneratorCfg = TerrainGeneratorCfg()
+    """Tiles of a ground of type ``"generator"``."""
+    visual_material: Any = None
+    """Accepted and ignored."""
+    prim_path: str = "/World/ground"
+    """Accepted and ignored."""
+    collision_group: int = -1
+    """Accepted and ignored."""
+    num_envs: int = 1
+    """Accepted and ignored."""
+    env_spacing: float = 0.0
+    """Accepted and ignored, m."""
+    debug_vis: bool = False
+    """Accepted and ignored."""
+
+    def terrain(self) -> TerrainCfg | None:
+        """Return the terrain, None for a plane.
+
+        Raises:
+            ValueError: If a field is not valid; the error names it.
+        """
         check_choice("TerrainImporterCfg.terrain_type", self.terrain_type, ("plane", "generator"))
         self.physics_material.check("TerrainImporterCfg.physics_material")
-        return (
-            None
-            if self.terrain_type == "plane"
-            else self.terrain_generator.terrain(self.max_init_terrain_level)
-        )
-
-
-KINDS: dict[type, tuple[Any, str]] = {
-    RobotCfg: (Articulation, "articulations"),
-    RayCasterCfg: (RayCaster, "sensors"),
-}
-KINDS |= {PlacedRobot: KINDS[RobotCfg], ObjectCfg: (RigidObject, "rigid_objects")}
-KINDS |= {
-    ContactSensorCfg: (ContactSensor, "sensors"),
-    TerrainImporterCfg: (TerrainImporter, "terrains"),
-}
-"""What may be a field of the configuration of a scene → what is made of it, and the attribute of the scene for it."""
+        if self.terrain_type == "plane":
+            return None
+        return self.terrain_generator.terrain(self.max_init_terrain_level)
 
 
 class InteractiveScene(Stateful):
-    """The entities of every environment by name; ``core`` has the simulation."""
+    """The entities of every environment by name.
+
+    Args:
+        cfg: The scene, with its entities as fields.
+        core: The vector environment, which has the simulation.
+
+    Raises:
+        ValueError: If a field of ``cfg`` cannot be an entity.
+    """
 
     STATE = ("entities",)
 
-    def __init__(self, cfg: InteractiveSceneCfg, core: Any):
-        self.cfg, self.core, self.num_envs, self.device = cfg, core, core.num_envs, core.device
-        self.kinds: list[dict[str, Any]] = [{} for _ in range(4)]
-        self.articulations, self.rigid_objects, self.sensors, self.terrains = self.kinds
+    def __init__(self, cfg: InteractiveSceneCfg, core: CoreVectorEnv):
+        self.cfg = cfg
+        """Configuration of the scene."""
+        self.core = core
+        """The vector environment."""
+        self.num_envs = core.num_envs
+        """Number of environments."""
+        self.device = core.device
+        """Device of all tensors."""
+        self.articulations: dict[str, Articulation] = {}
+        """Robots by name."""
+        self.rigid_objects: dict[str, RigidObject] = {}
+        """Objects by name."""
+        self.sensors: dict[str, Any] = {}
+        """Sensors by name."""
+        self.terrains: dict[str, TerrainImporter] = {}
+        """The ground by its name."""
         self.entities: dict[str, Any] = {}
-        """All robots, objects and sensors that were made, whether they have a name or not."""
+        """All entities with a state, also those that a task made and gave no name."""
         self.set_up(self._make_entities)
 
     def _make_entities(self) -> None:
-        for name, entity in self.cfg.entities().items():
-            if type(entity) not in KINDS:
-                expected = ", ".join(kind.__name__ for kind in KINDS)
-                raise ValueError(
-                    f"{type(self.cfg).__name__}.{name} must be one of {expected}, got {entity!r}"
-                )
-            make, kind = KINDS[type(entity)]
-            getattr(self, kind)[name] = make(entity)
+        for name, cfg in self.cfg.entities().items():
+            self._make_entity(name, cfg)
+
+    def _make_entity(self, name: str, cfg: Any) -> None:
+        kind = type(cfg)
+        if kind in (RobotCfg, PlacedRobot):
+            self.articulations[name] = Articulation(cfg)
+        elif kind is ObjectCfg:
+            self.rigid_objects[name] = RigidObject(cfg)
+        elif kind is ContactSensorCfg:
+            self.sensors[name] = ContactSensor(cfg)
+        elif kind is RayCasterCfg:
+            self.sensors[name] = RayCaster(cfg)
+        elif kind is TerrainImporterCfg:
+            self.terrains[name] = TerrainImporter(cfg)
+        else:
+            raise ValueError(
+                f"{type(self.cfg).__name__}.{name} must be one of RobotCfg, PlacedRobot, "
+                "ObjectCfg, ContactSensorCfg, RayCasterCfg, TerrainImporterCfg, "
+                f"got {cfg!r}"
+            )
 
     def set_up(self, make: Callable[[], None]) -> None:
-        """Call ``make``: entities made in it belong to this scene."""
-        context = copy_context()
-        context.run(SCENE.set, self)
-        context.run(make)
+        """Call ``make``; the entities that it makes belong to this scene."""
+        with setting_up(self):
+            make()
 
     def __getitem__(self, name: str) -> Any:
-        entities = {name: entity for kind in self.kinds for name, entity in kind.items()}
+        """Return an entity.
+
+        Raises:
+            KeyError: If there is no entity with that name.
+        """
+        entities = {
+            **self.articulations,
+            **self.rigid_objects,
+            **self.sensors,
+            **self.terrains,
+        }
         if name not in entities:
             raise KeyError(
-                f"the scene has no {name!r}; {did_you_mean(name, entities)}it has: {', '.join(entities)}"
+                f"the scene has no {name!r}; {did_you_mean(name, entities)}"
+                f"it has: {', '.join(entities)}"
             )
         return entities[name]
 
-    def clone_environments(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: all environments exist, and cannot touch each other."""
-
     @property
-    def env_origins(self) -> Any:
+    def env_origins(self) -> Tensor:
         """Middle of each environment's tile, m; 0 on a plane. Shape: (num_envs, 3)."""
         return self.core.task.env_origins
 
-    filter_collisions = write_data_to_sim = clone_environments
-    terrain = property(lambda self: next(iter(self.terrains.values()), None))
+    @property
+    def terrain(self) -> TerrainImporter | None:
+        """The ground. None: the configuration has no field for it."""
+        for terrain in self.terrains.values():
+            return terrain
+        return None
+
+    def clone_environments(self, *args: object, **kwargs: object) -> None:
+        """Do nothing: all environments exist."""
+
+    def filter_collisions(self, *args: object, **kwargs: object) -> None:
+        """Do nothing: environments do not touch each other."""
+
+    def write_data_to_sim(self, *args: object, **kwargs: object) -> None:
+        """Do nothing: targets act at once."""
 
     def reset(self, env_ids: Ids = None) -> None:
+        """Begin the episodes of ``env_ids``, shape (n,); None for all."""
         for entity in self.entities.values():
             entity.reset(env_ids)
 
     def update(self, dt: float) -> None:
-        """Read the sensors, ``dt`` s of physics after the last time."""
-        for sensor in [each for each in self.entities.values() if hasattr(each, "update")]:
-            sensor.update(dt)
+        """Read the sensors, ``dt`` seconds of physics after the last call."""
+        for entity in self.entities.values():
+            if isinstance(entity, ContactSensor):
+                entity.update(dt)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from legged_envs.checks import check_choice, check_known
-from legged_envs.compat.isaac_lab.entities import scene_of
+from legged_envs.compat.isaac_lab.scene_setup import scene_of
 from legged_envs.configuration import configclass
 from legged_envs.mdp.scan import lookup_heights
 from legged_envs.terrains import KindCfg, TerrainCfg
