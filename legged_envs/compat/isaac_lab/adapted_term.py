@@ -1,59 +1,97 @@
-"""Terms as other frameworks write them: classes with a state, functions without the types or arguments of ours."""
+"""Adapter of terms that users write in Isaac Lab's forms: functions, and classes with a state."""
 
+from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from legged_envs.state import Stateful, copy_state, is_state, replace_in_place
 
 
 class Adapted(Stateful):
-    """Calls ``func``, or an object of a class ``func``, made by ``func(cfg=cfg, env=env)``, whose ``__call__`` is the
-    term and whose ``reset(env_ids)``, if it has one, begins episodes; its tensors and numbers are its state. What it
-    returns is converted to ``dtype`` if it is a tensor. An ``event`` is called without its stream of random numbers
-    unless it has a parameter ``random``."""
+    """A user's term with the types and arguments of the terms of this package.
 
-    def __init__(self, func: Any, cfg: Any, dtype: torch.dtype | None = None, event: bool = False):
-        self.func, self.cfg, self._dtype, self._drops_random = func, cfg, dtype, False
-        self._drops_random = event and "random" not in signature(self).parameters
+    A class is made by ``func(cfg=cfg, env=env)``. Its ``__call__`` is the term; its
+    ``reset(env_ids)``, if it has one, begins episodes; its tensors and numbers are the state.
+
+    Args:
+        func: A function or a class.
+        cfg: Configuration of the term, for the constructor of the class.
+        dtype: Type to which a returned tensor is converted. None: it stays.
+        event: True for an event. It is called without its random stream, unless it has a parameter
+            ``random``.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        cfg: Any,
+        dtype: torch.dtype | None = None,
+        event: bool = False,
+    ):
+        self.func = func
+        """The user's function or class."""
+        self.cfg = cfg
+        """Configuration of the term."""
+        self._dtype = dtype
+        names = [parameter.name for parameter in self._own_parameters()]
+        self._drops_random = event and "random" not in names
+
+    def _own_parameters(self) -> list[Parameter]:
+        call = self.func.__call__ if isinstance(self.func, type) else self.func
+        parameters = signature(call).parameters.values()
+        return [parameter for parameter in parameters if parameter.name != "self"]
 
     @property
     def __signature__(self) -> Signature:
-        own = signature(
-            self.func.__call__ if isinstance(self.func, type) else self.func
-        ).parameters.values()
-        parameters = [each for each in own if each.name != "self"]
+        """Parameters of the term, as ``inspect.signature`` returns them.
+
+        An event has a parameter ``random`` after ``env`` and ``env_ids``, where its manager passes
+        the stream.
+        """
+        parameters = self._own_parameters()
         if self._drops_random:
             parameters.insert(2, Parameter("random", Parameter.POSITIONAL_OR_KEYWORD))
         return Signature(parameters)
 
     def make(self, env: Any) -> "Adapted":
-        """Make the object, where it is one of a class; returns itself."""
-        self._term = self.func(cfg=self.cfg, env=env) if isinstance(self.func, type) else self.func
+        """Make the object of a class; return this adapter."""
+        is_class = isinstance(self.func, type)
+        self._term = self.func(cfg=self.cfg, env=env) if is_class else self.func
         return self
 
     def __getstate__(self) -> dict[str, Any]:
+        # The object is made again in a copy: it may hold the environment.
         return {name: value for name, value in vars(self).items() if name != "_term"}
 
     def __call__(self, env: Any, *args: Any, **params: Any) -> Any:
-        value = self._term(env, *(args[:-1] if self._drops_random else args), **params)
-        return value.to(self._dtype) if self._dtype and isinstance(value, torch.Tensor) else value
+        if self._drops_random:
+            args = args[:-1]
+        value = self._term(env, *args, **params)
+        if self._dtype is not None and isinstance(value, Tensor):
+            return value.to(self._dtype)
+        return value
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Those of the object, which may be set here; none where ``func`` is no class."""
+        """Attributes of the object, which may be set here; empty for a function."""
         return vars(self._term) if isinstance(self.func, type) else {}
 
-    def reset(self, env_ids: torch.Tensor) -> None:
+    def reset(self, env_ids: Tensor) -> None:
+        """Begin the episodes of ``env_ids`` (n,)."""
         if hasattr(self._term, "reset"):
             self._term.reset(env_ids=env_ids)
 
     def state_dict(self) -> dict[str, Any]:
+        """Return a copy of the tensors and numbers of the object."""
         return {
             name: copy_state(value) for name, value in self.attributes.items() if is_state(value)
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Set the tensors and numbers of the object, in the same memory where possible."""
         for name, value in state.items():
-            setattr(self._term, name, replace_in_place(vars(self._term).get(name), value))
+            present = self.attributes.get(name)
+            setattr(self._term, name, replace_in_place(present, value))

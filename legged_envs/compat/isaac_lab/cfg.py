@@ -1,4 +1,4 @@
-"""Configurations of worlds in Isaac Lab's words, and what they say in ours."""
+"""Configurations of physics and scene in Isaac Lab's words, and their translation."""
 
 import dataclasses
 from typing import Any
@@ -8,87 +8,157 @@ from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg
 
+ACCEPTED_MATERIALS = ((0.5, 0.5, 0.0), (1.0, 1.0, 0.0))
+"""Static friction, dynamic friction and restitution of materials that the ground may have.
+
+They are Isaac Lab's default, and the material under which the robot's own friction acts.
+"""
+
 
 @configclass
 class RigidBodyMaterialCfg(ConfigClass):
-    """The material of the ground, on which a robot's own friction acts."""
+    """The material of the ground. The robot's own friction acts on it."""
 
     static_friction: float = 0.5
+    """Coefficient of static friction."""
     dynamic_friction: float = 0.5
+    """Coefficient of dynamic friction."""
     restitution: float = 0.0
-    friction_combine_mode = restitution_combine_mode = "average"
+    """Coefficient of restitution."""
+    friction_combine_mode: str = "average"
+    """Accepted and ignored."""
+    restitution_combine_mode: str = "average"
+    """Accepted and ignored."""
 
     def check(self, name: str) -> None:
-        """Raise ValueError unless it is the default one, or of friction 1, without restitution."""
-        given = self.static_friction, self.dynamic_friction, self.restitution
-        if given not in ((0.5, 0.5, 0.0), (1.0, 1.0, 0.0)):
-            how = "randomise the robot's friction by an event: the ground takes it as it is"
+        """Check that the material is one that the ground may have.
+
+        Args:
+            name: Name of the field, for the error.
+
+        Raises:
+            ValueError: If a friction is neither 0.5 nor 1, or the restitution is not 0.
+        """
+        given = (self.static_friction, self.dynamic_friction, self.restitution)
+        if given not in ACCEPTED_MATERIALS:
             raise ValueError(
-                f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: {how}"
+                f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: "
+                "randomise the robot's friction by an event, because the ground has none"
             )
 
 
 @configclass
 class SimulationCfg(ConfigClass):
-    """Physics settings, those of :class:`~legged_envs.sim.SimCfg` beside Isaac Lab's."""
+    """Physics settings: those of Isaac Lab that have a meaning here, and those of ``SimCfg``."""
 
     dt: float = 1.0 / 60.0
     """Physics time step, s."""
     render_interval: int = 1
-    """Is accepted: pictures are drawn when they are asked for."""
+    """Accepted and ignored: pictures are drawn when they are asked for."""
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    """m/s²; no other is accepted."""
+    """Gravity, m/s². No other value is accepted."""
     device: str = "cpu"
+    """Device of all tensors."""
     physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
+    """Material of the ground."""
     iterations: int = 10
+    """Largest number of iterations of the constraint solver (:class:`~legged_envs.sim.SimCfg`)."""
     ls_iterations: int = 20
+    """Largest number of iterations of the solver's line search."""
     num_threads: int = 0
+    """Threads of the CPU engine; 0 uses every core."""
 
     def physics(self, decimation: int) -> SimCfg:
-        """These settings as a :class:`~legged_envs.sim.SimCfg`; ValueError for another gravity or ground than there
-        is."""
+        """Return these settings in the words of this package.
+
+        Args:
+            decimation: Physics steps per control step.
+
+        Raises:
+            ValueError: If gravity or the material of the ground is another one.
+        """
         check_choice("SimulationCfg.gravity", tuple(self.gravity), ((0.0, 0.0, -9.81),))
         self.physics_material.check("SimulationCfg.physics_material")
-        return SimCfg(self.dt, decimation, self.iterations, self.ls_iterations, self.num_threads)
+        return SimCfg(
+            dt=self.dt,
+            decimation=decimation,
+            iterations=self.iterations,
+            ls_iterations=self.ls_iterations,
+            num_threads=self.num_threads,
+        )
 
 
 @configclass
 class InteractiveSceneCfg(ConfigClass):
-    """What is in an environment. Subclasses add robots, objects, sensors and the terrain as fields."""
+    """The scene of an environment.
+
+    Subclasses have robots, objects, sensors and the terrain as fields.
+    """
 
     num_envs: int = 1
-    env_spacing, replicate_physics = 2.5, True
-    """Are accepted: environments do not share a world."""
+    """Number of environments."""
+    env_spacing: float = 2.5
+    """Accepted and ignored, m: every environment is a separate world."""
+    replicate_physics: bool = True
+    """Accepted and ignored."""
 
     def entities(self) -> dict[str, Any]:
-        """The fields that a subclass added, by name."""
-        known = {each.name for each in dataclasses.fields(InteractiveSceneCfg)}
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in known and value is not None
-        }
+        """Return the fields of a subclass that are not None, by name."""
+        base_fields = [field.name for field in dataclasses.fields(InteractiveSceneCfg)]
+        entities = {}
+        for name, value in vars(self).items():
+            if name not in base_fields and value is not None:
+                entities[name] = value
+        return entities
 
 
 def world(cfg: Any) -> dict[str, Any]:
-    """Fields of a ``TaskCfg`` from the configuration of an environment: robots, objects and ground, those of
-    ``cfg.scene`` and of ``cfg`` itself, the first robot the one named ``robot``, physics and time limit. ValueError
-    without a robot."""
+    """Translate robots, scene, physics and time limit of an environment's configuration.
+
+    Entities may be fields of ``cfg`` or of ``cfg.scene``. The robot named ``robot`` is the first
+    one; without it, the first field with a robot.
+
+    Args:
+        cfg: The configuration, with ``scene``, ``sim``, ``decimation``, ``episode_length_s``,
+            ``is_finite_horizon`` and ``viewer``.
+
+    Returns:
+        Fields of a ``TaskCfg`` by name.
+
+    Raises:
+        ValueError: If there is no robot, or a field has a value that this package cannot simulate.
+    """
+    robots: dict[str, PlacedRobot] = {}
+    objects: dict[str, ObjectCfg] = {}
+    grounds = []
     fields = {**vars(cfg), **cfg.scene.entities()}
-    robots = {
-        name: value for name, value in fields.items() if isinstance(value, (RobotCfg, PlacedRobot))
-    }
+    for name, value in fields.items():
+        if isinstance(value, PlacedRobot):
+            robots[name] = value
+        elif isinstance(value, RobotCfg):
+            robots[name] = PlacedRobot(value)
+        elif isinstance(value, ObjectCfg):
+            objects[name] = value
+        elif hasattr(value, "terrain_type"):
+            grounds.append(value.terrain())
     if not robots:
         raise ValueError(
-            f"{type(cfg).__name__} has no robot: assign one, such as robot = GO2, in it or in its scene"
+            f"{type(cfg).__name__} has no robot: "
+            "assign one, such as robot = GO2, in it or in its scene"
         )
-    placed = {
-        name: each if isinstance(each, PlacedRobot) else PlacedRobot(each)
-        for name, each in robots.items()
+    first_name = "robot" if "robot" in robots else next(iter(robots))
+    first = robots.pop(first_name)
+    scene = SceneCfg(
+        start=first.start,
+        robots=robots,
+        objects=objects,
+        terrain=grounds[0] if grounds else None,
+    )
+    return {
+        "robot": first.robot,
+        "sim": cfg.sim.physics(cfg.decimation),
+        "scene": scene,
+        "episode_length_s": cfg.episode_length_s,
+        "is_finite_horizon": cfg.is_finite_horizon,
+        "viewer": cfg.viewer,
     }
-    first = placed.pop("robot" if "robot" in placed else next(iter(placed)))
-    objects = {name: value for name, value in fields.items() if isinstance(value, ObjectCfg)}
-    own = {name: getattr(cfg, name) for name in ("episode_length_s", "is_finite_horizon", "viewer")}
-    grounds = [value.terrain() for value in fields.values() if hasattr(value, "terrain_type")]
-    scene = SceneCfg(first.start, placed, objects, terrain=next(iter(grounds), None))
-    return {"robot": first.robot, "sim": cfg.sim.physics(cfg.decimation), "scene": scene, **own}

@@ -304,7 +304,7 @@ class DirectRLEnv(IsaacEnv):
             )
 
     def _setup_scene(self) -> None:
-        """Make ``Articulation(cfg)`` and ``ContactSensor(cfg)`` and put them into ``self.scene``."""
+        """Make robots and sensors from their configurations, and put them into ``self.scene``."""
 
     def _pre_physics_step(self, actions: Action) -> None:
         """Receive the actions: clipped, with noise, in the structure of their space."""

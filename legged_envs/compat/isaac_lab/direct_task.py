@@ -1,4 +1,4 @@
-"""The task that calls the methods of a :class:`~legged_envs.compat.isaac_lab.direct.DirectRLEnv`."""
+"""The task that calls the methods of a ``DirectRLEnv``."""
 
 from collections.abc import Callable
 from functools import partial

@@ -110,6 +110,7 @@ class ManagerView:
         present = self.get_term_cfg(name)
         if cfg.func != present.func or cfg.params != present.params:
             raise ValueError(
-                f"set_term_cfg({name!r}, …) sets the weight of what get_term_cfg returned, not {cfg}"
+                f"set_term_cfg({name!r}, …) sets the weight of what get_term_cfg returned, "
+                f"not {cfg}"
             )
         self._manager.set_weight(name, cfg.weight)

@@ -14,109 +14,155 @@ from legged_envs.rng import Stream
 from legged_envs.state import Stateful
 
 Uniform = Callable[..., Tensor]
-"""``uniform(low, high, size)`` → random numbers of the environments in question, (n, size)."""
-OPERATIONS: dict[str, Callable[..., Tensor]] = {"add": torch.add, "scale": torch.mul}
-OPERATIONS["abs"] = lambda data, noise: torch.zeros_like(data) + noise
+"""``uniform(low, high, size)`` draws numbers for the environments of a batch, shape (n, size)."""
+OPERATIONS = ("add", "scale", "abs")
+"""Ways to combine data and noise: their sum, their product, or the noise alone."""
+LEAST_UNIFORM = 2.0**-24 - 1.0
+"""Smallest float32 above −1 that a stream draws. At −1 itself erf⁻¹ is infinite."""
 
 
 def draw_noise(data: Tensor, cfg: Any, uniform: Uniform) -> Tensor:
-    """Combine rows (n, size) with what ``cfg.draw(uniform)`` gives, a number, (size,) or (n, size); ValueError for an
-    unknown ``operation``."""
+    """Draw noise and combine it with data.
+
+    Args:
+        data: Rows, shape (n, size).
+        cfg: Configuration of the noise, with a method ``draw`` and a field ``operation``.
+        uniform: Draws uniform numbers.
+
+    Returns:
+        Rows with noise, shape (n, size).
+
+    Raises:
+        ValueError: If ``cfg.operation`` is unknown.
+    """
     check_choice(f"{type(cfg).__name__}.operation", cfg.operation, OPERATIONS)
-    return OPERATIONS[cfg.operation](data, cfg.draw(partial(uniform, size=data.shape[1])))
+    noise = cfg.draw(partial(uniform, size=data.shape[1]))
+    if cfg.operation == "add":
+        return torch.add(data, noise)
+    if cfg.operation == "scale":
+        return torch.mul(data, noise)
+    # The noise may be one number; the sum has the shape of the data.
+    return torch.zeros_like(data) + noise
 
 
 @configclass
 class NoiseCfg:
-    """What is done to rows (n, size): ``func(data, cfg, uniform)`` gives new ones. Numbers are floats or (size,)."""
+    """Noise on rows of shape (n, size). Its parameters are numbers or tensors of shape (size,)."""
 
     func: Any = draw_noise
+    """Function ``func(data, cfg, uniform)`` that returns rows with noise, as
+    :func:`draw_noise`."""
     operation: str = "add"
-    """``"add"``, ``"scale"``, or ``"abs"``, which puts the noise in the place of the data."""
+    """``"add"``, ``"scale"`` or ``"abs"``, which replaces the data by the noise."""
 
 
 @configclass
 class ConstantNoiseCfg(NoiseCfg):
-    """The same ``bias`` in every row, without a draw, in the unit of the data."""
+    """Noise that is the same number in every row."""
 
     bias: Any = 0.0
+    """The noise, in the unit of the data."""
 
-    def draw(self, uniform: Uniform) -> Any:
-        """``bias`` as it is. Shape: () or (size,)."""
+    def draw(self, uniform: Uniform) -> float | Tensor:
+        """Return ``bias``. Shape: () or (size,)."""
         return self.bias
 
 
 @configclass
 class UniformNoiseCfg(NoiseCfg):
-    """Noise that is uniform in [``n_min``, ``n_max``), in the unit of the data."""
+    """Noise that is uniform in [``n_min``, ``n_max``)."""
 
     n_min: Any = -1.0
+    """Lower bound, in the unit of the data."""
     n_max: Any = 1.0
+    """Upper bound, in the unit of the data."""
 
     def draw(self, uniform: Uniform) -> Tensor:
-        """n_min + (n_max − n_min) u, u uniform in [0, 1). Shape: (n, size)."""
+        """Return n_min + (n_max − n_min) u, u uniform in [0, 1). Shape: (n, size)."""
         return uniform(self.n_min, self.n_max)
 
 
 @configclass
 class GaussianNoiseCfg(NoiseCfg):
-    """Normal noise of mean ``mean`` and standard deviation ``std``, in the unit of the data."""
+    """Normal noise."""
 
     mean: Any = 0.0
+    """Mean, in the unit of the data."""
     std: Any = 1.0
+    """Standard deviation, in the unit of the data."""
 
     def draw(self, uniform: Uniform) -> Tensor:
-        """mean + std · √2 erf⁻¹(u), which is normal where u is uniform in (−1, 1). Shape: (n, size)."""
-        return (
-            torch.erfinv(uniform(-1.0, 1.0).clamp_min_(2.0**-24 - 1.0))
-            * (math.sqrt(2.0) * self.std)
-            + self.mean
-        )
+        """Return mean + std · √2 erf⁻¹(u), u uniform in (−1, 1). Shape: (n, size)."""
+        u = uniform(-1.0, 1.0).clamp_min_(LEAST_UNIFORM)
+        return torch.erfinv(u) * (math.sqrt(2.0) * self.std) + self.mean
 
 
 class NoiseModel(Stateful):
-    """Noise on rows (n, size), drawn anew in each step, and an offset, ``bias``, that each episode draws."""
+    """Noise on rows, drawn in each step, and an offset that each episode draws.
+
+    Args:
+        cfg: A ``NoiseModelCfg``.
+        stream: Random stream of the environments.
+        size: Length of a row.
+    """
 
     STATE = ("bias",)
 
     def __init__(self, cfg: Any, stream: Stream, size: int):
-        self._cfg, self._stream = cfg, stream
-        size = size if cfg.sample_bias_per_component else 1
-        self.bias = torch.zeros(len(stream.counter), size, device=stream.counter.device)
+        self._cfg = cfg
+        self._stream = stream
+        num_envs = len(stream.counter)
+        bias_size = size if cfg.sample_bias_per_component else 1
+
+        self.bias = torch.zeros(num_envs, bias_size, device=stream.counter.device)
+        """Offset of each environment. Shape: (num_envs, size) or (num_envs, 1)."""
 
     def __call__(self, data: Tensor, env_ids: Tensor | None = None) -> Tensor:
-        """The data of all environments, or of ``env_ids``, with noise."""
+        """Return data with noise.
+
+        Args:
+            data: Rows of the environments, shape (n, size).
+            env_ids: The n environments; None for all.
+        """
         noisy = self._draw(self._cfg.noise_cfg, data, env_ids)
+        if self._cfg.bias_noise_cfg is None:
+            return noisy
         bias = self.bias if env_ids is None else self.bias[env_ids]
-        return noisy if self._cfg.bias_noise_cfg is None else noisy + bias
+        return noisy + bias
 
     def reset(self, env_ids: Tensor) -> None:
-        """Begin the episodes of ``env_ids``."""
-        if self._cfg.bias_noise_cfg is not None:
-            self.bias[env_ids] = self._draw(
-                self._cfg.bias_noise_cfg, torch.zeros_like(self.bias[env_ids]), env_ids
-            )
+        """Draw the offsets of the episodes of ``env_ids`` (n,)."""
+        if self._cfg.bias_noise_cfg is None:
+            return
+        no_bias = torch.zeros_like(self.bias[env_ids])
+        self.bias[env_ids] = self._draw(self._cfg.bias_noise_cfg, no_bias, env_ids)
 
     def _draw(self, cfg: Any, data: Tensor, env_ids: Tensor | None) -> Tensor:
-        return cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))
+        noisy: Tensor = cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))
+        return noisy
 
 
 @configclass
 class NoiseModelCfg:
-    """Noise on the rows of an observation or action: in each step that of ``noise_cfg``, then an offset is added."""
+    """Noise on the rows of an observation or action, and then an offset."""
 
     class_type: Any = NoiseModel
-    """``class_type(cfg, stream, size)`` makes the model, as :class:`NoiseModel`."""
+    """Class of the model, made by ``class_type(cfg, stream, size)``, as :class:`NoiseModel`."""
     noise_cfg: Any = ConstantNoiseCfg()
+    """Noise of each step."""
     bias_noise_cfg: Any = None
-    """What draws the offset of each episode, from an offset of 0; None without one. Isaac Lab's goes on from that of
-    the episode before, so that ``operation="add"`` wanders off."""
+    """Noise that draws the offset of each episode, applied to an offset of 0. None: no offset.
+
+    In Isaac Lab it is applied to the offset of the episode before, so that ``operation="add"``
+    drifts.
+    """
     sample_bias_per_component: bool = True
-    """Whether each number of a row has an offset of its own, or all have the same."""
+    """True if each number of a row has a separate offset, false if all have the same."""
 
 
 @configclass
 class NoiseModelWithAdditiveBiasCfg(NoiseModelCfg):
-    """Noise with an offset for each episode; by default that is 0."""
+    """Noise with an offset for each episode."""
 
     bias_noise_cfg: Any = ConstantNoiseCfg()
+    """Noise that draws the offset; by default it is 0."""

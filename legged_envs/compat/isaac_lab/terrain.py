@@ -1,183 +1,319 @@
 """Rough ground in Isaac Lab's words, and its sensor of heights."""
 
+from dataclasses import MISSING
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from legged_envs.checks import check_choice, check_known
+from legged_envs.checks import check_choice, did_you_mean
+from legged_envs.compat.isaac_lab.entities import find_robot
 from legged_envs.compat.isaac_lab.scene_setup import scene_of
-from legged_envs.configuration import configclass
+from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.mdp.scan import lookup_heights
 from legged_envs.terrains import KindCfg, TerrainCfg
 
-COMMON = {
-    "proportion": 1.0,
-    "platform_width": 1.0,
-    "border_width": 0.0,
-    "noise_step": 0.0,
-    "holes": False,
-}
-"""Fields of the configurations of all kinds of tiles. ``platform_width``, m, is not read of noise and boxes, the next
-two of none: each tile ends at height 0, and heights are multiples of the generator's ``vertical_scale``; ``holes`` can
-be nothing else."""
-SLOPE = {"slope_range": "slope", "platform_width": "platform"}
-STAIRS = {"step_height_range": "height", "step_width": "width", "platform_width": "platform"}
-TILES: dict[str, tuple[str, dict[str, str]]] = {
-    "MeshPyramidStairsTerrainCfg": ("stairs_down", STAIRS),
-    "MeshInvertedPyramidStairsTerrainCfg": ("stairs_up", STAIRS),
-    "MeshRandomGridTerrainCfg": ("boxes", {"grid_height_range": "height", "grid_width": "width"}),
-    "HfRandomUniformTerrainCfg": ("rough", {"noise_range": "spread"}),
-    "HfPyramidSlopedTerrainCfg": ("slope_down", SLOPE),
-    "HfInvertedPyramidSlopedTerrainCfg": ("slope_up", SLOPE),
-}
-"""Their classes → our generator, and fields → its parameters."""
-FIELDS = {
-    "slope_range": "slopes, rise / run, at difficulties 0 and 1",
-    "step_height_range": "heights of a step at difficulties 0 and 1, m",
-    "step_width": "width of a step, m",
-    "platform_width": "side of the platform in the middle, m",
-    "grid_height_range": "how far boxes reach up and down at difficulties 0 and 1, m",
-    "grid_width": "side of a box, m",
-    "noise_range": "(low, high) of noise that reaches (high − low) / 2 up and down at every difficulty, m",
-}
-"""Fields of these classes → what they say."""
-for _name, (_kind, _words) in TILES.items():
-    _told = (
-        f"Tiles of our kind ``{_kind}``. "
-        + "; ".join(f"``{field}``: {FIELDS[field]}" for field in _words)
-        + "."
-    )
-    _body = COMMON | {"__annotations__": dict.fromkeys(_words, Any), "__doc__": _told}
-    globals()[_name] = configclass(type(_name, (), _body))
+
+@configclass
+class SubTerrainBaseCfg(ConfigClass):
+    """A kind of tile. Each tile ends at height 0."""
+
+    proportion: float = 1.0
+    """Share of the columns, relative to the shares of the other kinds."""
+    platform_width: float = 1.0
+    """Side of the platform in the middle, m. Not read of boxes and noise."""
+    border_width: float = 0.0
+    """Accepted and ignored, m."""
+    noise_step: float = 0.0
+    """Accepted and ignored, m: heights are multiples of the generator's ``vertical_scale``."""
+    holes: bool = False
+    """False: tiles have no holes."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        raise NotImplementedError
+
+
+@configclass
+class MeshPyramidStairsTerrainCfg(SubTerrainBaseCfg):
+    """Stairs that lead down from the middle."""
+
+    step_height_range: Any = MISSING
+    """Heights of a step at difficulties 0 and 1, m."""
+    step_width: Any = MISSING
+    """Width of a step, m."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        return self._stairs("stairs_down", tiles)
+
+    def _stairs(self, generator: str, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        params = {
+            "height": self.step_height_range,
+            "width": self.step_width,
+            "platform": self.platform_width / tiles.size[0],
+        }
+        return KindCfg(proportion=self.proportion, params=params, generator=generator)
+
+
+@configclass
+class MeshInvertedPyramidStairsTerrainCfg(MeshPyramidStairsTerrainCfg):
+    """Stairs that lead up from the middle."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        return self._stairs("stairs_up", tiles)
+
+
+@configclass
+class MeshRandomGridTerrainCfg(SubTerrainBaseCfg):
+    """Boxes of random heights."""
+
+    grid_height_range: Any = MISSING
+    """Largest distance of a box's top from height 0 at difficulties 0 and 1, m."""
+    grid_width: Any = MISSING
+    """Side of a box, m."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        params = {"height": self.grid_height_range, "width": self.grid_width}
+        return KindCfg(proportion=self.proportion, params=params, generator="boxes")
+
+
+@configclass
+class HfRandomUniformTerrainCfg(SubTerrainBaseCfg):
+    """Noise. At every difficulty it reaches half of the width of its range up and down."""
+
+    noise_range: Any = MISSING
+    """Lowest and highest noise, m."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        low, high = self.noise_range
+        spread = high - low
+        params = {"spread": (spread, spread), "spacing": tiles.horizontal_scale}
+        return KindCfg(proportion=self.proportion, params=params, generator="rough")
+
+
+@configclass
+class HfPyramidSlopedTerrainCfg(SubTerrainBaseCfg):
+    """Slopes that lead down from the middle."""
+
+    slope_range: Any = MISSING
+    """Slopes, rise / run, at difficulties 0 and 1."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        return self._slope("slope_down", tiles)
+
+    def _slope(self, generator: str, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        params = {
+            "slope": self.slope_range,
+            "platform": self.platform_width / tiles.size[0],
+        }
+        return KindCfg(proportion=self.proportion, params=params, generator=generator)
+
+
+@configclass
+class HfInvertedPyramidSlopedTerrainCfg(HfPyramidSlopedTerrainCfg):
+    """Slopes that lead up from the middle."""
+
+    def kind(self, tiles: "TerrainGeneratorCfg") -> KindCfg:
+        """Return the kind of tile of this package, for a field of ``tiles``."""
+        return self._slope("slope_up", tiles)
+
+
+TILE_CLASSES = (
+    MeshPyramidStairsTerrainCfg,
+    MeshInvertedPyramidStairsTerrainCfg,
+    MeshRandomGridTerrainCfg,
+    HfRandomUniformTerrainCfg,
+    HfPyramidSlopedTerrainCfg,
+    HfInvertedPyramidSlopedTerrainCfg,
+)
+"""Classes of the kinds of tiles that ``TerrainGeneratorCfg.sub_terrains`` may have."""
 
 
 @configclass
 class TerrainGeneratorCfg:
-    """Tiles, whose rows are levels and always the same, ``curriculum`` or not."""
+    """A field of tiles. Its rows are levels of difficulty."""
 
-    size, sub_terrains, seed, difficulty_range = (8.0, 8.0), dict[str, Any](), 0, (0.0, 1.0)
-    """Of a tile along x and y, m, the same twice; name → object of a class of :data:`TILES`; can be nothing else."""
-    num_rows, num_cols, border_width, slope_threshold, horizontal_scale, vertical_scale = (
-        1,
-        1,
-        0.0,
-        0.75,
-        0.1,
-        0.005,
-    )
-    curriculum, border_height, color_scheme, use_cache, cache_dir = False, 1.0, "none", False, ""
-    """Are accepted."""
+    size: tuple[float, float] = (8.0, 8.0)
+    """Sides of a tile along x and y, m, which must be equal."""
+    sub_terrains: dict[str, Any] = {}  # noqa: RUF012 (configclass copies it)
+    """Kinds of tiles by name, each an object of one of :data:`TILE_CLASSES`."""
+    seed: int | None = 0
+    """Seed of the tiles; None is 0."""
+    difficulty_range: tuple[float, float] = (0.0, 1.0)
+    """Difficulties of the first level and of the one after the last: 0 and 1."""
+    num_rows: int = 1
+    """Number of levels."""
+    num_cols: int = 1
+    """Number of tiles in each level."""
+    border_width: float = 0.0
+    """Width of the flat margin around all tiles, m."""
+    slope_threshold: float = 0.75
+    """Slope between two neighbouring points above which there is an edge."""
+    horizontal_scale: float = 0.1
+    """Distance between neighbouring points, m."""
+    vertical_scale: float = 0.005
+    """Step of the heights, m."""
+    curriculum: bool = False
+    """Accepted and ignored: rows are always levels."""
+    border_height: float = 1.0
+    """Accepted and ignored, m."""
+    color_scheme: str = "none"
+    """Accepted and ignored."""
+    use_cache: bool = False
+    """Accepted and ignored."""
+    cache_dir: str = ""
+    """Accepted and ignored."""
 
-    def terrain(self, last: int | None) -> TerrainCfg:
-        """Where robots begin up to the level ``last``, None: at any; ValueError, which names the field, if it cannot
-        be."""
-        where, kinds, side = "TerrainGeneratorCfg", {}, self.size[0]
+    def terrain(self, last_level: int | None) -> TerrainCfg:
+        """Return the terrain of this package.
+
+        Args:
+            last_level: Last level at which robots begin. None: they begin at any level.
+
+        Raises:
+            ValueError: If a field is not valid; the error names it.
+        """
+        side = self.size[0]
         check_choice(
-            f"{where}.size, difficulty_range",
+            "TerrainGeneratorCfg.size, difficulty_range",
             (*self.size, *self.difficulty_range),
             ((side, side, 0.0, 1.0),),
         )
+        kinds = {}
         for name, cfg in self.sub_terrains.items():
-            check_known(
-                f"{where}.sub_terrains[{name!r}] cannot be a",
-                [type(cfg).__name__],
-                TILES,
-                "it can be",
-            )
-            check_choice(f"{where}.sub_terrains[{name!r}].holes", cfg.holes, (False,))
-            generator, words = TILES[type(cfg).__name__]
-            params = {ours: getattr(cfg, theirs) for theirs, ours in words.items()}
-            params |= {"platform": cfg.platform_width / side} if "platform" in params else {}
-            if generator == "rough":
-                params = {
-                    "spread": (cfg.noise_range[1] - cfg.noise_range[0],) * 2,
-                    "spacing": self.horizontal_scale,
-                }
-            kinds[name] = KindCfg(cfg.proportion, params, generator)
-        rest = (
-            side,
-            self.border_width,
-            self.horizontal_scale,
-            self.vertical_scale,
-            self.slope_threshold,
-            self.seed or 0,
-        )
+            _check_tile(f"TerrainGeneratorCfg.sub_terrains[{name!r}]", cfg)
+            kinds[name] = cfg.kind(self)
+        if last_level is None:
+            last_level = self.num_rows - 1
         return TerrainCfg(
-            kinds,
-            self.num_rows,
-            self.num_cols,
-            *rest,
-            (0, self.num_rows - 1 if last is None else last),
+            kinds=kinds,
+            rows=self.num_rows,
+            columns=self.num_cols,
+            size=side,
+            border=self.border_width,
+            horizontal_scale=self.horizontal_scale,
+            vertical_scale=self.vertical_scale,
+            slope_threshold=self.slope_threshold,
+            seed=self.seed or 0,
+            first_levels=(0, last_level),
         )
+
+
+def _check_tile(where: str, cfg: Any) -> None:
+    if not isinstance(cfg, TILE_CLASSES):
+        name = type(cfg).__name__
+        known = [tile_class.__name__ for tile_class in TILE_CLASSES]
+        raise ValueError(
+            f"{where} cannot be a {name!r}; {did_you_mean(name, known)}"
+            f"it can be: {', '.join(known)}"
+        )
+    check_choice(f"{where}.holes", cfg.holes, (False,))
 
 
 class patterns:
-    """Isaac Lab's module of this name."""
+    """Patterns of rays. A module of this name in Isaac Lab."""
 
     @configclass
     class GridPatternCfg:
-        """Vertical rays ``resolution`` m apart in a rectangle of ``size`` m, along x and y. Those of one y stand
-        together, with ``ordering="yx"`` those of one x."""
+        """Vertical rays in a rectangle."""
 
-        resolution, size, ordering = 0.1, (1.6, 1.0), "xy"
+        resolution: float = 0.1
+        """Distance between neighbouring rays, m."""
+        size: tuple[float, float] = (1.6, 1.0)
+        """Sides of the rectangle along x and y, m."""
+        ordering: str = "xy"
+        """``"xy"``: rays of the same y follow each other; ``"yx"``: rays of the same x."""
 
 
 @configclass
 class RayCasterCfg:
-    """Heights under a pattern that turns with the heading alone of the robot in ``prim_path``, which
-    ``ray_alignment="yaw"`` or ``attach_yaw_only=True`` must say; rays come from above, whatever height it is at."""
+    """Settings of a sensor of heights under a pattern, which turns with the robot's heading."""
 
     @configclass
     class OffsetCfg:
-        """Where the middle of the pattern is from the base, x ahead and y to the left, m; z is not read."""
+        """Place of the sensor relative to the base."""
 
-        pos = (0.0, 0.0, 0.0)
+        pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+        """Middle of the pattern, x ahead and y to the left, m. z is ignored: rays come from above,
+        whatever height the sensor is at."""
 
-    prim_path, offset, pattern_cfg, ray_alignment = (
-        "",
-        OffsetCfg(),
-        patterns.GridPatternCfg(),
-        "base",
-    )
-    attach_yaw_only, mesh_prim_paths, update_period, max_distance, debug_vis = (
-        False,
-        (),
-        0.0,
-        1e6,
-        False,
-    )
-    """From the second on they are accepted: what is there is the ground, looked up when it is asked for."""
+    prim_path: str = ""
+    """Path with the name of the robot in it."""
+    offset: OffsetCfg = OffsetCfg()
+    """Place of the sensor relative to the base."""
+    pattern_cfg: patterns.GridPatternCfg = patterns.GridPatternCfg()
+    """Pattern of the rays."""
+    ray_alignment: str = "base"
+    """Must be ``"yaw"``, unless ``attach_yaw_only`` is True."""
+    attach_yaw_only: bool = False
+    """True as ``ray_alignment="yaw"``."""
+    mesh_prim_paths: tuple[str, ...] = ()
+    """Accepted and ignored: rays end on the ground."""
+    update_period: float = 0.0
+    """Accepted and ignored, s: heights are looked up when they are read."""
+    max_distance: float = 1e6
+    """Accepted and ignored, m."""
+    debug_vis: bool = False
+    """Accepted and ignored."""
 
 
 class RayCaster:
-    """The heights of the ground around a robot, as they are when they are asked for. ValueError for an alignment that
-    does not turn with the heading alone."""
+    """The heights of the ground around a robot, looked up when they are read.
 
-    def __init__(self, cfg: Any):
-        core, size, step = scene_of(self).core, cfg.pattern_cfg.size, cfg.pattern_cfg.resolution
-        name = next(
-            (part for part in cfg.prim_path.lower().split("/") if part in core.robots), "robot"
-        )
-        self.cfg, self.data, self._robot = cfg, self, core.robots[name]
-        check_choice(
-            "RayCasterCfg.ray_alignment",
-            "yaw" if cfg.attach_yaw_only else cfg.ray_alignment,
-            ("yaw",),
-        )
-        lines = [
-            torch.arange(-a / 2, a / 2 + 1e-9, step) + by
-            for a, by in zip(size, cfg.offset.pos, strict=False)
-        ]
-        grid = torch.meshgrid(lines, indexing=cfg.pattern_cfg.ordering.replace("yx", "ij"))
-        self._points = self._robot.table(
-            self, lambda: [part.flatten().to(core.device) for part in grid]
-        )
+    Args:
+        cfg: Settings.
 
-    pos_w = property(lambda self: self._robot.root_pos_w)
-    """Where the base is in the world, m. Shape: (num_envs, 3)."""
-    ray_hits_w = property(
-        lambda self: torch.stack(lookup_heights(self._robot, "height", *self._points), dim=-1)
-    )
-    """Where the rays end in the world, m. Shape: (num_envs, rays, 3)."""
-    heights = property(lambda self: self.pos_w[:, 2:] - self.ray_hits_w[..., 2])
-    """Height of the base above the end of each ray, m. Shape: (num_envs, rays)."""
+    Raises:
+        ValueError: If the pattern does not turn with the heading alone.
+        RuntimeError: If no scene is being set up.
+    """
+
+    def __init__(self, cfg: RayCasterCfg):
+        core = scene_of(self).core
+        alignment = "yaw" if cfg.attach_yaw_only else cfg.ray_alignment
+        check_choice("RayCasterCfg.ray_alignment", alignment, ("yaw",))
+
+        self.cfg = cfg
+        """Settings."""
+        self._robot = core.robots[find_robot(cfg.prim_path.split("/"), core.robots)]
+        pattern = cfg.pattern_cfg
+        x_middle, y_middle = cfg.offset.pos[:2]
+        x = _grid_line(pattern.size[0], pattern.resolution) + x_middle
+        y = _grid_line(pattern.size[1], pattern.resolution) + y_middle
+        # torch's "ij" is the order in which y changes fastest.
+        indexing = "ij" if pattern.ordering == "yx" else pattern.ordering
+        x_of_rays, y_of_rays = torch.meshgrid(x, y, indexing=indexing)
+        self._ahead = x_of_rays.flatten().to(core.device)
+        self._left = y_of_rays.flatten().to(core.device)
+
+    @property
+    def data(self) -> "RayCaster":
+        """The sensor itself, which has its readings as attributes."""
+        return self
+
+    @property
+    def pos_w(self) -> Tensor:
+        """Position of the base in the world, m. Shape: (num_envs, 3)."""
+        return self._robot.root_pos_w
+
+    @property
+    def ray_hits_w(self) -> Tensor:
+        """Ends of the rays in the world, m. Shape: (num_envs, rays, 3)."""
+        points = lookup_heights(self._robot, "height", self._ahead, self._left)
+        return torch.stack(points, dim=-1)
+
+    @property
+    def heights(self) -> Tensor:
+        """Height of the base above the end of each ray, m. Shape: (num_envs, rays)."""
+        return self.pos_w[:, 2:] - self.ray_hits_w[..., 2]
+
+
+def _grid_line(length: float, step: float) -> Tensor:
+    """Return points of a line of some length, m, with its middle at 0. Shape: (n,)."""
+    # The last point counts in spite of rounding.
+    return torch.arange(-length / 2, length / 2 + 1e-9, step)

@@ -430,12 +430,12 @@ def kinds(**fields: Any) -> dict[str, Any]:
         "platform_width": 1.0,
     }
     return {
-        "pyramid_stairs": terrain_gen.MeshPyramidStairsTerrainCfg(**stairs | fields),  # type: ignore[attr-defined]
-        "pyramid_stairs_inv": terrain_gen.MeshInvertedPyramidStairsTerrainCfg(**stairs),  # type: ignore[attr-defined]
-        "boxes": terrain_gen.MeshRandomGridTerrainCfg(**boxes),  # type: ignore[attr-defined]
-        "random_rough": terrain_gen.HfRandomUniformTerrainCfg(**noise),  # type: ignore[attr-defined]
-        "hf_pyramid_slope": terrain_gen.HfPyramidSlopedTerrainCfg(**slope),  # type: ignore[attr-defined]
-        "hf_pyramid_slope_inv": terrain_gen.HfInvertedPyramidSlopedTerrainCfg(**slope),  # type: ignore[attr-defined]
+        "pyramid_stairs": terrain_gen.MeshPyramidStairsTerrainCfg(**stairs | fields),
+        "pyramid_stairs_inv": terrain_gen.MeshInvertedPyramidStairsTerrainCfg(**stairs),
+        "boxes": terrain_gen.MeshRandomGridTerrainCfg(**boxes),
+        "random_rough": terrain_gen.HfRandomUniformTerrainCfg(**noise),
+        "hf_pyramid_slope": terrain_gen.HfPyramidSlopedTerrainCfg(**slope),
+        "hf_pyramid_slope_inv": terrain_gen.HfInvertedPyramidSlopedTerrainCfg(**slope),
     }
 
 
@@ -778,4 +778,4 @@ def test_a_wrong_field_of_a_scanner_is_named() -> None:
     with pytest.raises(TypeError, match="drift_range"):
         RayCasterCfg(drift_range=(0.0, 1.0))
     with pytest.raises(TypeError, match="wall_height"):
-        terrain_gen.HfPyramidSlopedTerrainCfg(wall_height=1.0)  # type: ignore[attr-defined]
+        terrain_gen.HfPyramidSlopedTerrainCfg(wall_height=1.0)
