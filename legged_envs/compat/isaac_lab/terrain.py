@@ -145,7 +145,8 @@ class TerrainGeneratorCfg:
     seed: int | None = 0
     """Seed of the tiles; None is 0."""
     difficulty_range: tuple[float, float] = (0.0, 1.0)
-    """Difficulties of the first level and of the one after the last: 0 and 1."""
+    """Difficulties, from 0 to 1, of the first level and of the one after the last. Only 0 and 1 are
+    accepted."""
     num_rows: int = 1
     """Number of levels."""
     num_cols: int = 1
