@@ -1,1 +1,1 @@
-"""The trainer and its parts."""
+"""Training of a policy for a task: options, algorithms, warm start, checkpoints and trainer."""

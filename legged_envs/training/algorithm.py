@@ -1,4 +1,4 @@
-"""The algorithms that a trainer runs, and how each is made for an environment."""
+"""Construction of the learning algorithm of a training from its options and the environment."""
 
 import contextlib
 import warnings
@@ -20,24 +20,25 @@ from legged_envs.training.ppo import HalfMirror, Model, Rollouts
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
-"""An algorithm that learns from rollouts.
+"""An algorithm that learns from rollouts, with rsl_rl's interface.
 
-``act`` and ``process_env_step`` are called around each step, then ``compute_returns`` and
-``update``.
+In a rollout, ``act`` is called before each step of the environment and ``process_env_step`` after
+it. ``compute_returns`` and ``update`` follow the rollout.
 """
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv, upper_body_noise: float = 1.0) -> Algorithm:
-    """Make an untrained algorithm for an environment.
+    """Make the algorithm that ``cfg`` configures, with newly initialised networks.
 
     Args:
-        cfg: Options of the algorithm, complete.
+        cfg: Options of the algorithm. Task defaults already replace its None fields.
         env: The training environment.
-        upper_body_noise: Factor of PPO's ``init_std`` for joints that are not in a leg.
+        upper_body_noise: Factor on ``PPOCfg.init_std`` for the actions of joints outside the legs.
+            1 gives all joints the same noise. Only PPO uses it.
 
     Raises:
-        FileNotFoundError: If its teacher is missing.
-        ValueError: If its teacher does not suit the environment.
+        FileNotFoundError: If the file of the teacher is missing.
+        ValueError: If the observations or actions of the teacher differ from the environment's.
     """
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env, upper_body_noise)
@@ -47,6 +48,7 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv, upper_body_noise: float 
 
 
 def _make_distillation(cfg: MimicDistillationCfg, env: RslRlVecEnv) -> MimicDistillation:
+    """Make the student of a motion-mimic task, and load its teacher."""
     core = unwrap(env.env)
     return MimicDistillation(
         env.get_observations(),
@@ -58,14 +60,21 @@ def _make_distillation(cfg: MimicDistillationCfg, env: RslRlVecEnv) -> MimicDist
 
 
 def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> MimicPPO:
+    """Make motion-mimic PPO, with the teacher and the style prior that ``cfg`` switches on."""
     core = unwrap(env.env)
     motion = motion_of(core)
     observations = env.get_observations()
-    teacher = _load_teacher(cfg, core) if cfg.dagger.coefficient else None
+    teacher = None
+    if cfg.dagger.coefficient:
+        # DAgger: a trained policy labels each visited state with its action.
+        teacher = _load_teacher(cfg, core)
     expert = None
     if cfg.amp.amp_reward_weight:
-        states = core.cfg.observations[cfg.amp.group]
-        expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
+        # AMP: a discriminator compares states of the robots with states of the clips. The clips
+        # are observed through the same group, so that both have the same layout.
+        amp_group = core.cfg.observations[cfg.amp.group]
+        transitions = ExpertTransitions(motion.player.library, amp_group, core.step_dt)
+        expert = transitions.sample
     return MimicPPO(
         observations,
         env.num_actions,
@@ -80,6 +89,7 @@ def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> MimicPPO:
 
 def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: CoreVectorEnv) -> Policy:
     teacher = load_policy(teacher_path(cfg), str(core.device))
+    # Teachers see the privileged groups of the critic, which the student does not see.
     teacher.check(core, CRITIC_GROUPS)
     return teacher
 
@@ -93,6 +103,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> Bootstr
         algorithm = BootstrapPPO.construct_algorithm(
             env.get_observations(), env, cfg, str(env.device)
         )
+    # rsl_rl has made its own storage by now. Ours makes the mini-batches of an update only once.
     storage = Rollouts(
         "rl",
         env.num_envs,
@@ -106,6 +117,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> Bootstr
         try:
             storage.mirror = HalfMirror(core)
         except ValueError as error:
+            # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
             warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
     algorithm.storage = storage
     return algorithm
@@ -124,6 +136,7 @@ def _rsl_rl_cfg(ppo: PPOCfg, core: CoreVectorEnv, init_std: torch.Tensor) -> dic
         "class_name": "rsl_rl.modules.distribution:GaussianDistribution",
         "init_std": init_std,
     }
+    # A task without privileged observations shows the critic what the actor sees.
     critic_group = "critic" if "critic" in core.group_sizes else "policy"
     return {
         "algorithm": {
@@ -151,7 +164,7 @@ def _rsl_rl_cfg(ppo: PPOCfg, core: CoreVectorEnv, init_std: torch.Tensor) -> dic
 def _initial_std(
     core: CoreVectorEnv, num_actions: int, init_std: float, upper_body_noise: float
 ) -> torch.Tensor:
-    """Return the standard deviation of the first actions. Shape: (num_actions,)."""
+    """Return the initial standard deviation of each action. Shape: (num_actions,)."""
     std = torch.full((num_actions,), init_std)
     if upper_body_noise == 1.0:
         return std

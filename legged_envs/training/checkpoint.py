@@ -1,4 +1,4 @@
-"""Which run folder a training writes to, and which checkpoint it continues from."""
+"""Choice of the run folder of a training, and of the checkpoint that it resumes."""
 
 import datetime
 from collections.abc import Mapping
@@ -29,7 +29,10 @@ FREE_OPTIONS = (
     "video_seconds",
     "tracker",
 )
-"""Options that may differ from those of a run to resume, as may the folders."""
+"""Names of the fields of ``TrainCfg`` that may change when a run is resumed.
+
+``run_dir`` and ``resume`` may change too. All other fields define what is learnt.
+"""
 
 OPTION_CLASSES: dict[str, type] = {
     "TrainCfg": TrainCfg,
@@ -41,34 +44,46 @@ OPTION_CLASSES: dict[str, type] = {
     "RndCfg": RndCfg,
     "LagrangeCfg": LagrangeCfg,
 }
-"""Name → class of the options that a checkpoint holds."""
+"""Classes of the options that a checkpoint file can hold, by class name.
+
+A checkpoint holds only plain data, so its options are written as a class name and field values.
+"""
 
 MINUTES_TOLERANCE = 0.99
-"""Share of the minutes that a run has behind it which may be asked for again: the last update ends
-a little late."""
+"""Tolerance of ``--minutes`` on resuming, as a fraction of the time that the run has taken.
+
+The last update of a run ends a little after its time. Without a tolerance, the same ``--minutes``
+would be rejected on resuming.
+"""
 
 
 def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
-    """Read a checkpoint and build the options of its run.
+    """Read a checkpoint of a training, with ``cfg`` as a :class:`TrainCfg`.
 
     Args:
-        place: The file itself, or a run folder.
-        task_id: Id of the task that the checkpoint must be of. None: of any task.
+        place: A checkpoint file, or a run folder with one.
+        task_id: Id of the task that the checkpoint must have been trained on. None: any task.
+
+    Returns:
+        The state that the trainer saved, by name: see ``Trainer.checkpoint_state``.
 
     Raises:
-        FileNotFoundError: If there is no checkpoint.
-        ValueError: If the file is damaged, holds anything but plain data, or is a checkpoint of
+        FileNotFoundError: If there is no checkpoint at ``place``.
+        ValueError: If the file is damaged, holds anything but plain data, or was trained on
             another task.
     """
     return read_checkpoint_file(place, task_id, OPTION_CLASSES)
 
 
 def run_folder(cfg: TrainCfg) -> Path:
-    """Return the folder that a run is written to.
+    """Return the folder that a training writes to.
+
+    This is ``cfg.run_dir``, else the folder of the run to resume, else a new folder named after
+    task and date.
 
     Raises:
-        FileExistsError: If there is another run in it.
-        ValueError: If it cannot be written.
+        FileExistsError: If the folder already holds another run.
+        ValueError: If the folder cannot be written to.
     """
     folder = _requested_folder(cfg)
     is_resumed = cfg.resume is not None and folder.resolve() == cfg.resume.resolve()
@@ -91,26 +106,25 @@ def _requested_folder(cfg: TrainCfg) -> Path:
 
 
 def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """Return the options of a run, and the checkpoint that it continues from.
+    """Merge the given options with those of the run to resume, and read its checkpoint.
 
-    Options that were given, which differ from their defaults, replace those of the run to resume
-    where they may.
+    An option counts as given if it differs from its default. Given options that are in
+    ``FREE_OPTIONS`` replace those of the resumed run. All others must be equal to the run's.
 
     Args:
         cfg: The options as given.
 
     Returns:
-        The options as given and None for a new run. The options of the run and its checkpoint if
-        ``cfg.resume`` is set.
+        ``cfg`` and None if ``cfg.resume`` is None. Otherwise the merged options and the checkpoint.
 
     Raises:
         FileNotFoundError: If there is no checkpoint to resume.
-        ValueError: If an option was given that defines the run and is not the run's, or the run
-            already has what is asked for.
+        ValueError: If a given option contradicts the resumed run, or the run already has the
+            requested number of updates or minutes.
     """
     if cfg.resume is None:
         return cfg, None
-    # The last checkpoint of a folder stands for the folder.
+    # The unnumbered checkpoint is the latest state of a folder, so the folder itself is resumed.
     resume = cfg.resume.parent if cfg.resume.name == CHECKPOINT else cfg.resume
     cfg = replace(cfg, resume=resume)
     checkpoint = read_checkpoint(resume, cfg.task_id)
@@ -123,7 +137,7 @@ def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     usual = TrainCfg(cfg.task_id)
     given = _given_free_options(cfg, usual)
     if "minutes" in given:
-        # The updates of the run would hide the time that is asked for.
+        # A number of updates takes precedence over minutes, so the run's own must be dropped.
         given.setdefault("iterations", None)
     _check_continues(checkpoint, given)
     merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=resume, **given)
@@ -141,7 +155,7 @@ def _given_free_options(cfg: TrainCfg, usual: TrainCfg) -> dict[str, Any]:
 
 
 def _check_continues(checkpoint: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Check that a run is asked for more updates or minutes than it has."""
+    """Check that the requested updates or minutes exceed what the run already has."""
     done = checkpoint["iteration"]
     minutes = checkpoint["seconds"] / 60.0
     iterations = given.get("iterations")
@@ -161,7 +175,7 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
         given: Options as given.
         run: Options of the run.
         default: Options as they are when they are not given.
-        prefix: What stands before the name of an option in an error.
+        prefix: Prefix of an option's name in the error.
     """
     for field in fields(given):
         asked = getattr(given, field.name)
@@ -172,7 +186,8 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
             if usual is None:
                 options_class: Any = type(asked)
                 usual = options_class()
-            # The options of an algorithm stand on the command line without a name before them.
+            # On the command line, options of the algorithm have no prefix: --gamma, not
+            # --algo.gamma.
             _check_same(asked, has, usual, prefix if field.name == "algo" else f"{option}.")
         elif asked not in (has, usual):
             raise ValueError(
@@ -181,14 +196,14 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:
-    """Check that a checkpoint can hold the changes to a task.
+    """Check that the changes to a task are plain data, which a checkpoint can hold.
 
     Args:
-        changes: The changes, or a value within them.
-        path: Place of ``changes`` within all of them, for the error.
+        changes: The option ``--changes``, or in recursive calls a value nested in it.
+        path: Path of ``changes`` within the option, for the error.
 
     Raises:
-        ValueError: If a value is anything but plain data.
+        ValueError: If a value is not a number, bool, string, None, tuple, list or dict.
     """
     if isinstance(changes, dict):
         for key, value in changes.items():
@@ -196,6 +211,7 @@ def check_changes(changes: Any, path: str = "changes") -> None:
     elif isinstance(changes, (list, tuple)):
         for i, value in enumerate(changes):
             check_changes(value, f"{path}[{i!r}]")
+    # The exact type, because a checkpoint can hold no subclass, such as NumPy's float64.
     elif type(changes) not in (str, int, float, bool, type(None)):
         raise ValueError(
             f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are "

@@ -1,4 +1,4 @@
-"""Checks during a training whether the policy already reaches the goal of its task."""
+"""Evaluations during a training, which find out when the policy reaches the goal of its task."""
 
 import time
 from collections.abc import Mapping
@@ -12,24 +12,36 @@ from legged_envs.runs.progress import Show
 from legged_envs.training.prepare import Prepared
 
 GOAL_INTERVAL = 15.0
-"""Least training time before the first check, and between two checks, s."""
+"""Shortest training time before the first evaluation of the goal, and between two of them, s."""
 
 GOAL_MARGIN = 0.1
-"""Excess of a training error over the goal, in its unit, up to which a check is worth its time."""
+"""Margin above the goal, in the unit of each error.
+
+The policy is evaluated only if each error of the last update is below its goal plus this margin.
+The margin is positive because training errors include exploration noise, which the evaluated policy
+does not have.
+"""
 
 QUICK_EPISODES = 32
-"""Episodes of the quick evaluation. Only if it reaches the goal are all episodes evaluated."""
+"""Number of episodes of a first, quick evaluation.
+
+The full evaluation follows only if the quick one reaches the goal.
+"""
 
 GOAL_PATIENCE = 5
-"""Training time after a failed check, as a multiple of the time that the check took."""
+"""Training time that follows a failed evaluation, in multiples of the duration of that
+evaluation."""
 
 
 class GoalCheck:
-    """Evaluates the policy of a training from time to time, until it reaches the goal of the task.
+    """Evaluates the policy of a training at intervals, until it reaches the goal of the task.
+
+    The goal of a task is a set of bounds on evaluation results, ``GOAL`` of its
+    :class:`~legged_envs.evaluation.metrics.task.TaskMetrics`.
 
     Args:
-        prepared: The training.
-        groups: Observation groups that the policy takes.
+        prepared: Checked options and task of the training.
+        groups: Names of the observation groups that are the arguments of the policy, in order.
     """
 
     def __init__(self, prepared: Prepared, groups: tuple[str, ...]):
@@ -37,16 +49,19 @@ class GoalCheck:
         self._groups = groups
 
         self.next_check = GOAL_INTERVAL
-        """Training time of the next check, s."""
+        """Training time at which the next evaluation is allowed, s."""
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """Evaluator of all episodes, which also evaluates the trained policy."""
+        """Evaluator with all ``cfg.episodes`` episodes, made on first use.
+
+        The trainer evaluates the final policy with it.
+        """
         return self._make_evaluator(self._prepared.cfg.episodes)
 
     @cached_property
     def quick_evaluator(self) -> Evaluator:
-        """Evaluator of a few episodes."""
+        """Evaluator with at most ``QUICK_EPISODES`` episodes, made on first use."""
         return self._make_evaluator(min(QUICK_EPISODES, self._prepared.cfg.episodes))
 
     def _make_evaluator(self, episodes: int) -> Evaluator:
@@ -61,10 +76,12 @@ class GoalCheck:
         )
 
     def is_due(self, row: Mapping[str, float], seconds: float) -> bool:
-        """Return True if it is time for a check and the training errors are near the goal.
+        """Return True if the next evaluation is due and the training errors are near the goal.
+
+        Always False for a task without a goal.
 
         Args:
-            row: Numbers of the last update.
+            row: Numbers of the last update by name, which include its training errors.
             seconds: Training time so far, s.
         """
         goal = self._prepared.metrics.GOAL
@@ -74,15 +91,17 @@ class GoalCheck:
         return all(row[name] < goal[name] + GOAL_MARGIN for name in errors)
 
     def check(self, policy: torch.nn.Module, seconds: float, show: Show) -> Any:
-        """Evaluate the policy.
+        """Evaluate a policy against the goal: on a few episodes first, then on all of them.
 
         Args:
-            policy: The policy.
-            seconds: Training time so far, s.
-            show: Called during an evaluation. A KeyboardInterrupt that it raises ends the check.
+            policy: The policy to evaluate.
+            seconds: Training time so far, s. The next evaluation is scheduled relative to it.
+            show: Reports the progress of an evaluation. A KeyboardInterrupt that it raises aborts
+                the evaluation.
 
         Returns:
-            The evaluation on all episodes if it reaches the goal, else None.
+            Result of the evaluation on all episodes if it reaches the goal. None if it misses the
+            goal or the evaluation was aborted.
         """
         begun = time.perf_counter()
         goal = self._prepared.metrics.GOAL
@@ -91,10 +110,11 @@ class GoalCheck:
             try:
                 result = evaluator.run(policy, still=False, show=show)
             except KeyboardInterrupt:
+                # The trainer itself notices the request to stop and then saves the run.
                 return None
             if not result.walks(**goal):
                 took = time.perf_counter() - begun
-                # Checks take a sixth of the time at most.
+                # With GOAL_PATIENCE = 5, evaluations take at most a sixth of the training time.
                 self.next_check = seconds + max(GOAL_INTERVAL, took + GOAL_PATIENCE * took)
                 return None
         return result

@@ -20,155 +20,182 @@ Activation = Literal[
     "mish",
     "identity",
 ]
-"""Activations, by rsl_rl's names."""
+"""Names of the activation functions of a network, as in rsl_rl."""
 
 
 @dataclass
 class MimicNetworkCfg(Configuration):
-    """Networks of actor, critic and cost critic: an encoder of the reference, then an MLP."""
+    """Layout of the networks of actor, critic and cost critic.
+
+    An encoder reduces the window of reference frames to a vector. An MLP maps the observation and
+    this vector to the output.
+    """
 
     hidden: tuple[int, ...] = (256, 128)
-    """Hidden layers behind observation and encoded reference."""
+    """Widths of the hidden layers of the MLP over observation and encoded reference."""
 
     activation: Activation = "elu"
     """Activation of the hidden layers."""
 
     encoder: Literal["mlp", "transformer"] = "mlp"
-    """Encoder of the window of reference frames; the transformer takes each frame as a token."""
+    """Encoder of the window of reference frames. The transformer has one token per frame."""
 
     encoder_hidden: tuple[int, ...] = (128,)
-    """Hidden layers of the MLP encoder, or of the MLP in each layer of the transformer."""
+    """Widths of the hidden layers of the MLP encoder, or of the MLP in each transformer layer."""
 
     encoder_size: int = 64
-    """Size of an encoded window; also the width of the transformer."""
+    """Size of an encoded window, which is also the width of the transformer."""
 
     encoder_layers: int = 1
-    """Attention layers of the transformer."""
+    """Number of attention layers of the transformer."""
 
     encoder_heads: int = 4
-    """Attention heads of the transformer; a divisor of ``encoder_size``."""
+    """Number of attention heads of the transformer. It must divide ``encoder_size``."""
 
     init_std: float = 0.3
-    """Standard deviation of the first actions with a reference; 1 is the whole action range."""
+    """Initial standard deviation of the actions of robots with a reference. 1 is half of the
+    action range −1 to 1."""
 
     init_free_std: float = 0.5
-    """Standard deviation of the first actions without a reference."""
+    """Initial standard deviation of the actions of robots without a reference, which follow only a
+    command."""
 
 
 @dataclass
 class DaggerCfg(Configuration):
-    """A loss that pulls the policy's mean to a teacher's action in every visited state."""
+    """Options of DAgger: a loss that pulls the mean action towards a teacher's action.
+
+    The teacher is a trained policy with privileged observations. It labels every visited state.
+    """
 
     coefficient: float = 0.0
-    """Weight of the mean squared error at the start; 0 is off."""
+    """Weight of the mean squared error between the actions, at the start of the training. 0 switches
+    DAgger off."""
 
     decay_iterations: int = 0
-    """Number of iterations over which the weight falls linearly to 0; 0 keeps the weight."""
+    """Number of updates over which the weight falls linearly to 0. 0 keeps the weight constant."""
 
     teacher: Path | None = None
-    """A run folder or policy file trained with ``--privileged-actor``."""
+    """Run folder or policy file of the teacher, which was trained with ``--privileged-actor``."""
 
 
 @dataclass
 class AmpCfg(Configuration):
-    """Adversarial motion prior: a reward for moving as the motions do."""
+    """Options of the adversarial motion prior (AMP): a reward for moving in the style of the clips.
+
+    A discriminator learns to distinguish transitions of the robots from those of the clips. A
+    transition that it takes for one of the clips earns the reward.
+    """
 
     amp_reward_weight: float = 0.0
-    """Weight of the style reward, which is from 0 to 1 each control step; 0 is off."""
+    """Weight of the style reward, which is 0 to 1 per control step. 0 switches AMP off."""
 
     task_reward_weight: float = 1.0
-    """Weight of the environment's reward while AMP is on."""
+    """Weight of the environment's reward if AMP is on."""
 
     group: str = "amp"
-    """Observation group of the states by which robots and motions are compared."""
+    """Name of the observation group that the discriminator sees, of robots and of clips."""
 
     hidden: tuple[int, ...] = (256, 128)
-    """Hidden layers of the discriminator."""
+    """Widths of the hidden layers of the discriminator."""
 
     activation: Activation = "elu"
     """Activation of the discriminator's hidden layers."""
 
     learning_rate: float = 1e-4
-    """Learning rate of the discriminator's own optimiser, constant."""
+    """Learning rate of the discriminator, constant. The discriminator has its own optimiser."""
 
     gradient_penalty: float = 10.0
-    """Weight w of the loss's term w/2 · E‖∇D‖² at the expert's pairs (Peng et al. 2021)."""
+    """Weight w of the gradient penalty w/2 · E‖∇D‖² in the discriminator's loss.
+
+    D is the discriminator. The mean is over transitions of the clips (Peng et al. 2021).
+    """
 
 
 @dataclass
 class RndCfg(Configuration):
-    """Random network distillation: a reward for observations that are new."""
+    """Options of random network distillation (RND): a reward for observations that are new.
+
+    A predictor learns the output of a fixed random network. Its error is large where few
+    observations were seen before, and is the reward (Burda et al. 2018).
+    """
 
     weight: float = 0.0
-    """Weight of the intrinsic reward each control step; 0 is off."""
+    """Weight of the reward for novelty per control step. 0 switches RND off."""
 
     group: str = "critic"
-    """Observation group by which novelty is judged."""
+    """Name of the observation group that predictor and random network see."""
 
     hidden: tuple[int, ...] = (64,)
-    """Hidden layers of predictor and target."""
+    """Widths of the hidden layers of the predictor and of the random network."""
 
     outputs: int = 16
-    """Size of the output that the predictor learns to predict."""
+    """Size of the random network's output, which the predictor learns."""
 
     learning_rate: float = 1e-3
-    """Learning rate of the predictor's own optimiser, constant."""
+    """Learning rate of the predictor, constant. The predictor has its own optimiser."""
 
 
 @dataclass
 class LagrangeCfg(Configuration):
-    """Lagrange multipliers that keep each cost term under its limit.
+    """Options of the Lagrange multipliers that keep each cost term under its limit.
 
-    A multiplier follows the relative excess of its mean cost over the limit, which counts at most
-    as 1.
+    A multiplier weighs a cost against the reward. A PID controller sets it, once per update, from
+    the relative excess (mean cost − limit) / limit, clipped at 1 (Stooke et al. 2020).
     """
 
     enabled: bool = False
-    """True: costs are constrained."""
+    """True: the policy learns to keep costs under their limits. False: costs have no influence."""
 
     costs: tuple[str, ...] = ()
-    """Names of the cost terms to keep under their limits; empty for all of them."""
+    """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
 
     integral: float = 0.02
-    """Rise of a multiplier in an iteration with a mean cost of twice the limit or more."""
+    """Integral gain: increase of a multiplier in one update if the mean cost is twice the limit or
+    more."""
 
     proportional: float = 0.5
-    """Addition to a multiplier as long as the mean cost is twice the limit or more."""
+    """Proportional gain: amount added to a multiplier while the mean cost is twice the limit or
+    more."""
 
     derivative: float = 0.0
-    """Addition to a multiplier in an iteration in which the mean cost rose by the limit."""
+    """Derivative gain: amount added to a multiplier in an update in which the mean cost rose by the
+    limit."""
 
     initial: float = 0.0
-    """Multipliers at the start."""
+    """Value of all multipliers at the start of the training."""
 
     calm_fraction: float = 1 / 16
-    """Share of the environments that act without exploration noise. The limits are for a policy
-    without noise, so only their costs move the multipliers, and only the others move the policy.
-    With 0 all environments act with noise and are measured."""
+    """Share of the environments that act without exploration noise, from 0 to below 1.
+
+    The limits are for a policy without noise. The multipliers therefore follow the costs of these
+    environments alone, and the policy learns from the remaining ones. 0: all environments act with
+    noise, and the multipliers follow the costs of all.
+    """
 
     maximum: float = 1.0
-    """Upper bound of the multipliers. At 1 a cost weighs as much as the reward; far above 1, robots
+    """Upper bound of the multipliers. At 1 a cost weighs as much as the reward. Far above 1, robots
     learn to fall."""
 
 
 @dataclass
 class LearningCfg(Configuration):
-    """Options that every algorithm has."""
+    """Options that every learning algorithm has."""
 
     steps_per_env: int = 24
-    """Control steps of each environment between two updates."""
+    """Number of control steps of each environment between two updates: length of a rollout."""
 
     epochs: int = 5
-    """Passes over a rollout."""
+    """Number of passes over a rollout in an update."""
 
     learning_rate: float = 1e-3
-    """Learning rate at the start."""
+    """Learning rate of the optimiser (Adam) at the start of the training."""
 
     final_learning_rate: float = 1e-4
-    """Learning rate at the end."""
+    """Learning rate at the end of the training. It changes linearly in between."""
 
     max_grad_norm: float = 1.0
-    """Largest norm of each network's gradient."""
+    """Largest L2 norm of each network's gradient. A larger gradient is scaled down to it."""
 
 
 @dataclass
@@ -176,77 +203,85 @@ class OnPolicyCfg(LearningCfg):
     """Options that rsl_rl's PPO and motion-mimic PPO share."""
 
     mini_batches: int = 4
-    """Parts of a pass over a rollout, one step of the optimiser for each."""
+    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
 
     gae_lambda: float = 0.95
-    """λ of the advantages, a factor for each step."""
+    """Factor λ of the generalised advantage estimate, per control step (Schulman et al. 2016)."""
 
     clip: float = 0.2
-    """Bound of the change that counts: of the ratio of the new policy's probability to the old
-    one's from 1, and of a value from the old value."""
+    """Clipping range ε of PPO: the probability ratio of new to old policy counts within 1 ± ε.
+
+    rsl_rl's PPO also clips the change of a value estimate to ± ε.
+    """
 
     value_loss: float = 1.0
-    """Weight of the value function's loss."""
+    """Weight of the value function's loss in the total loss."""
 
 
 @dataclass
 class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
-    """Options of motion-mimic PPO."""
+    """Options of motion-mimic PPO, which trains an actor that sees upcoming reference frames."""
 
     gamma: float = 0.99
-    """Discount of a control step."""
+    """Discount factor per control step."""
 
     entropy: float = 0.002
-    """Weight of the entropy."""
+    """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise."""
 
     schedule: Literal["fixed", "adaptive"] = "fixed"
-    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves
-    [½, 2] desired_kl."""
+    """Schedule of the learning rate. ``fixed``: linear from ``learning_rate`` to
+    ``final_learning_rate``. ``adaptive``: divided by 1.5 if the KL divergence of a mini-batch
+    exceeds 2 · desired_kl, multiplied by 1.5 if it is below ½ · desired_kl."""
 
     desired_kl: float = 0.01
-    """KL divergence between the policies before and after an update, for the adaptive schedule."""
+    """Target KL divergence of the policy from the one that collected the rollout. Only the
+    ``adaptive`` schedule uses it."""
 
     privileged_actor: bool = False
-    """True: the actor sees ``critic`` and ``critic_reference``, as teachers do, in place of
-    ``policy`` and ``reference``."""
+    """True: the actor sees the privileged groups ``critic`` and ``critic_reference`` in place of
+    ``policy`` and ``reference``. A policy trained so can teach a student."""
 
     amp: AmpCfg = field(default_factory=AmpCfg)
-    """Adversarial motion prior."""
+    """Options of the adversarial motion prior, a reward for the style of the clips."""
 
     dagger: DaggerCfg = field(default_factory=DaggerCfg)
-    """Imitation of a teacher."""
+    """Options of DAgger, a loss for imitating a teacher."""
 
     rnd: RndCfg = field(default_factory=RndCfg)
-    """Reward for novelty."""
+    """Options of random network distillation, a reward for new observations."""
 
     lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
-    """Constraints on costs."""
+    """Options of the constraints on costs."""
 
 
 @dataclass
 class MimicDistillationCfg(LearningCfg, MimicNetworkCfg):
-    """Options of distillation: a student, which sees ``policy`` and ``reference``, learns a
-    teacher."""
+    """Options of distillation: a student learns the actions of a teacher.
+
+    The student sees the groups ``policy`` and ``reference``, the teacher the privileged groups.
+    """
 
     teacher: Path | None = None
-    """A run folder or policy file trained with ``mmppo --privileged-actor``; required."""
+    """Run folder or policy file of the teacher, which was trained with ``mmppo
+    --privileged-actor``. Required."""
 
     init_std: float = 0.1
-    """Standard deviation of the student's actions while it collects, constant."""
+    """Standard deviation of the student's actions in rollouts with a reference, constant."""
 
     init_free_std: float = 0.1
-    """Standard deviation of the student's actions without a reference, constant."""
+    """Standard deviation of the student's actions in rollouts without a reference, constant."""
 
     epochs: int = 2
-    """Passes over a rollout, one step of the optimiser for each of its control steps."""
+    """Number of passes over a rollout in an update. A pass makes one step of the optimiser for each
+    control step of the rollout."""
 
 
 MimicLearningCfg = MimicPPOCfg | MimicDistillationCfg
-"""Options of an algorithm of motion-mimic learning."""
+"""Options of an algorithm that learns a motion-mimic task."""
 
 
 def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
-    """Return the place of the teacher of an algorithm that needs one.
+    """Return the run folder or policy file of the teacher that an algorithm needs.
 
     Raises:
         ValueError: If no teacher is given.

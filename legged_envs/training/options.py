@@ -28,53 +28,54 @@ TRAINING_MODULES = (
 
 @dataclass
 class PPOCfg(OnPolicyCfg):
-    """Options of rsl_rl's PPO, for all tasks without motions.
+    """Options of rsl_rl's PPO, for all tasks except motion-mimic tasks.
 
-    The learning rate falls linearly over the run. A field that is None takes the task's training
-    default.
+    A field that is None takes the task's training default, from
+    :class:`~legged_envs.tasks.training_defaults.TrainingDefaults`.
     """
 
     mini_batches: int = 3
-    """Parts of a pass over a rollout, one step of the optimiser for each."""
+    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
 
     gamma: float | None = None
-    """Discount of a control step at the start; by default the task's."""
+    """Discount factor per control step at the start of the training. None: the task's."""
 
     final_gamma: float | None = None
-    """Discount of a control step at the end, linear in between; by default ``gamma`` if that is
-    given, else the task's."""
+    """Discount factor per control step at the end of the training, linear in between. None:
+    ``gamma`` if that is given, else the task's."""
 
     hidden: tuple[int, ...] | None = None
-    """Hidden layers of actor and critic; by default the task's."""
+    """Widths of the hidden layers of actor and critic. None: the task's."""
 
     activation: Activation = "elu"
-    """Activation of the hidden layers."""
+    """Activation function of the hidden layers."""
 
     init_std: float | None = None
-    """Standard deviation of the first actions; 1 is the whole action range; by default the task's.
-    Arms and heads of bipeds begin with 0.4 of it, because their swings turn the trunk."""
+    """Initial standard deviation of the actions, which are in −1 to 1. None: the task's. Arms and
+    heads of bipeds start with 0.4 times this value, because their swings turn the trunk."""
 
     entropy: float | None = None
-    """Weight of the entropy; by default the task's."""
+    """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise.
+    None: the task's."""
 
     noise_kept: float = 1.0
-    """With --warm-start: factor of the standard deviation of actions that the earlier run ended
-    with. Less than 1 explores less."""
+    """With --warm-start: factor on the standard deviation of actions at the end of the earlier run.
+    Values below 1 reduce exploration."""
 
     mirror: bool = True
-    """True: half of each mini-batch is mirrored left to right, where the task's terms say how they
-    mirror."""
+    """True: half of each mini-batch is mirrored left to right. Without effect if a term of the task
+    does not define its mirror image."""
 
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
-"""Options of an algorithm."""
+"""Options of a learning algorithm; the class selects the algorithm."""
 
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
     "ppo": PPOCfg,
     "mmppo": MimicPPOCfg,
     "distillation": MimicDistillationCfg,
 }
-"""Name of an algorithm on the command line → class of its options."""
+"""Class of the options of each algorithm, by the algorithm's name on the command line."""
 
 
 @dataclass
@@ -82,39 +83,39 @@ class TrainCfg(Configuration):
     """Options of ``legged-envs train``."""
 
     task_id: TaskId
-    """Registered id, or module:Id of another package's task."""
+    """Id of a registered task, or module:Id of a task that another package registers."""
 
     num_envs: int = 768
-    """Robots that learn at once."""
+    """Number of robots that are simulated in parallel."""
 
     sim: str = "mujoco"
-    """Physics engine, also of the evaluation; the film is made with mujoco."""
+    """Physics engine of training and evaluation. The film always uses mujoco."""
 
     device: str = "cpu"
-    """Device of the engine and of the learning, such as cuda:0."""
+    """Torch device of physics engine and learning, such as cpu or cuda:0."""
 
     minutes: float | None = None
-    """Training time, wall clock, min, in place of a number of updates. Learning rate, discount and
-    physics then follow the clock, so that the same seed gives another policy on a faster machine.
+    """Wall-clock training time, min, in place of a number of updates. Learning rate, discount and
+    physics then follow the clock, so the same seed gives a different policy on a faster machine.
     Without effect if iterations is given."""
 
     iterations: int | None = None
-    """Number of updates; by default the task's, or none with --minutes."""
+    """Number of updates of the training. None: the task's, or no limit with --minutes."""
 
     seed: int = 1
     """Seed of the task's random numbers and of the networks. The same seed gives the same policy on
     one machine."""
 
     run_dir: Path | None = None
-    """Folder to write to; by default runs/<task>/<date>, or the folder that is resumed."""
+    """Folder to write to. None: the folder that is resumed, else runs/<task>/<date>."""
 
     resume: Path | None = None
-    """A run folder to continue as it was begun, or a numbered checkpoint to continue from in a new
-    folder. iterations and minutes count from the start of the run."""
+    """Run folder to continue with its own options, or numbered checkpoint to continue from in a new
+    folder. iterations and minutes count from the start of that run."""
 
     changes: dict[str, Value] = field(default_factory=dict)
-    """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002 sim.decimation 2
-    events.push None``."""
+    """Changes to the task's configuration: dotted path and value, e.g. ``--changes
+    rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
 
     algo: Annotated[
         Annotated[PPOCfg, subcommand("ppo")]
@@ -123,48 +124,49 @@ class TrainCfg(Configuration):
         | Annotated[None, subcommand("auto")],
         arg(name=""),
     ] = None
-    """Algorithm and its options. None: rsl_rl's PPO, on mimic tasks motion-mimic PPO."""
+    """Algorithm and its options. None: motion-mimic PPO for mimic tasks, else rsl_rl's PPO."""
 
     clips: tuple[str, ...] = ()
-    """Clips that a mimic task imitates; by default those of the task."""
+    """Names of the reference clips that a mimic task imitates. Empty: all clips of the task."""
 
     motions: tuple[Path, ...] = ()
-    """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json
-    or .txt (AMP)."""
+    """Motion files that a mimic task imitates in place of its built-in clips: .npz, .csv (LAFAN1),
+    .json or .txt (AMP)."""
 
     warm_start: Path | None = None
-    """A run folder, or a numbered checkpoint, with the actor and critic to begin with, e.g. to
-    change rewards. PPO also takes runs of the robot's other tasks: new observations have no
-    influence at first."""
+    """Run folder or numbered checkpoint with the actor and critic that the training starts with,
+    e.g. after a change of rewards. PPO also accepts runs of the robot's other tasks: new
+    observations have no influence at first."""
 
     coarse: float | None = None
-    """Share of the training in which physics takes half as many steps, each twice as long;
-    evaluations never do. By default the task's: 0.8 on flat ground, 0 on rough ground, where
-    nothing is learnt so."""
+    """Share of the training during which physics makes half as many steps, each twice as long.
+    Range 0 to 1; 0 switches it off. Evaluations never use it. None: the task's, which is 0.8 on
+    flat ground and 0 on rough ground, where robots do not learn to walk with it."""
 
     first_trot: float | None = None
-    """Factor of the weight of the reward trot in the first 1.8 M steps. It then falls, to 1 at 3 M
-    steps. By default the task's: 2.5 on flat ground; 1 with --warm-start."""
+    """Factor on the weight of the reward trot in the first 1.8 M steps of all robots. It then falls
+    linearly to 1 at 3 M steps. 1 switches it off. None: 1 with --warm-start or on rough ground,
+    else the task's, which is 2.5."""
 
     threads: int = 0
-    """Torch threads of the update; 0: one for each core."""
+    """Number of torch threads of the training. 0: one per core."""
 
     checkpoint_minutes: float = 2.0
     """Time between two checkpoints, min."""
 
     keep: int | None = None
-    """Number of checkpoints with a number, e.g. checkpoint_000250.pt, to keep in addition to the
-    last; by default none."""
+    """Number of numbered checkpoints, e.g. checkpoint_000250.pt, to keep in addition to the latest
+    one. None: keep no numbered checkpoints."""
 
     episodes: int = 256
-    """Episodes of an evaluation."""
+    """Number of episodes of an evaluation, simulated in parallel."""
 
     video: bool = True
-    """True: film the trained policy."""
+    """True: render a film of the trained policy at the end."""
 
     video_seconds: float = 6.0
-    """Length of the film, s."""
+    """Duration of the film, s."""
 
     tracker: Literal["tensorboard", "wandb", "mlflow"] = "tensorboard"
-    """Tracker of the numbers during the training: files in the run folder, Weights & Biases or
-    MLflow."""
+    """Tracker that logs the numbers of each update: TensorBoard files in the run folder, Weights &
+    Biases or MLflow."""

@@ -1,6 +1,6 @@
-"""Parts of rsl_rl's PPO that compute the same in less time.
+"""Faster replacements of parts of rsl_rl's PPO, and mirrored mini-batches.
 
-Much of an update was spent on passes over the observations.
+rsl_rl normalises the observations of a rollout again in every pass. Here that is done once.
 """
 
 from collections.abc import Generator
@@ -16,14 +16,14 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.mdp.symmetry import Mirror
 
 ROWS = 1024
-"""Number of observations from which mean and variance are computed while they are in the
-processor's cache."""
+"""Number of observations per part in the computation of running statistics. A part of this size
+fits into the processor's cache."""
 
 
 class Normalization(EmpiricalNormalization):
-    """rsl_rl's running mean and variance, updated part by part.
+    """rsl_rl's running mean and variance, computed part by part.
 
-    ``torch.var`` takes five times as long.
+    On a rollout, ``torch.var`` takes five times as long.
     """
 
     def update(self, x: torch.Tensor) -> None:
@@ -34,6 +34,7 @@ class Normalization(EmpiricalNormalization):
             mean = part.mean(0, keepdim=True)
             var = (part - mean).square_().mean(0, keepdim=True)
             offset = mean - self._mean
+            # The parallel algorithm of Chan et al. 1979, part after part.
             self.count += len(part)
             rate = len(part) / self.count
             self._mean += rate * offset
@@ -42,7 +43,7 @@ class Normalization(EmpiricalNormalization):
 
 
 class Model(MLPModel):
-    """rsl_rl's network, which also takes observations that were normalised before."""
+    """rsl_rl's MLP, which can also read observations that :class:`Rollouts` has normalised."""
 
     def __init__(
         self,
@@ -56,35 +57,46 @@ class Model(MLPModel):
         self.obs_normalizer = Normalization(self.obs_dim)
 
         self.latent = f"latent of {obs_set}"
-        """Name of the normalised observations in a batch."""
+        """Key of this network's normalised observations in a mini-batch."""
 
     def get_latent(
         self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: HiddenState = None
     ) -> torch.Tensor:
-        """Return the normalised observations, as they are in ``obs`` or computed."""
+        """Return the normalised observations: from ``obs`` if they are in it, else computed.
+
+        Args:
+            obs: Observations by group, or a mini-batch with the key :attr:`latent`.
+            masks: Not used; part of rsl_rl's interface for recurrent networks.
+            hidden_state: Not used; part of rsl_rl's interface for recurrent networks.
+
+        Returns:
+            Normalised observations. Shape: (n, size).
+        """
         if self.latent in obs:
             return obs[self.latent]
         return super().get_latent(obs)
 
 
 class Rollouts(RolloutStorage):
-    """rsl_rl's storage with mini-batches that are made once for all passes of an update.
+    """rsl_rl's rollout storage, which prepares the mini-batches once for all passes of an update.
 
-    Making one is gathering, mirroring and normalising it.
+    To prepare a mini-batch, its rows are gathered, mirrored and normalised.
     """
 
     models: tuple[Model, ...] = ()
-    """Networks for which the observations are normalised."""
+    """Networks that learn from the mini-batches. Observations are normalised for each of them."""
 
     mirror: "HalfMirror | None" = None
-    """Mirrors half of each mini-batch. None: nothing is mirrored."""
+    """Function that mirrors half of each mini-batch, in place. None: nothing is mirrored."""
 
     def mini_batch_generator(
         self, num_mini_batches: int, num_epochs: int = 8
     ) -> Generator[RolloutStorage.Batch, None, None]:
-        """Yield the mini-batches, the same ones in each pass."""
+        """Yield the same mini-batches in each of ``num_epochs`` passes."""
+        # rsl_rl would draw new mini-batches for each pass. Drawing once saves most of that time.
         batches = list(super().mini_batch_generator(num_mini_batches, 1))
         for batch in batches:
+            # Mirroring comes first: left and right have slightly different running statistics.
             if self.mirror is not None:
                 self.mirror(batch)
             observations = batch.observations
@@ -97,13 +109,16 @@ class Rollouts(RolloutStorage):
 
 
 class HalfMirror:
-    """Mirrors half of a mini-batch left to right. Its log-probabilities stay (Mittal et al. 2024).
+    """Mirrors the first half of a mini-batch left to right, as data augmentation.
+
+    A robot is symmetric, so the mirrored action is right in the mirrored state. The mirrored rows
+    keep their log-probabilities, advantages and returns (Mittal et al. 2024).
 
     Args:
-        env: The environment, with terms that say how they mirror.
+        env: The training environment. Its observation terms must define their mirror images.
 
     Raises:
-        ValueError: If the task does not say how its observations and actions mirror.
+        ValueError: If an observation term or the robot does not define its mirror image.
     """
 
     def __init__(self, env: CoreVectorEnv):
@@ -113,17 +128,17 @@ class HalfMirror:
         driven = [joint for term in env.actions.terms.values() for joint in term.joints]
 
         self.observation: dict[str, Mirror] = {}
-        """Observation group → its mirror."""
+        """Mirror of each observation group, by the name of the group."""
         for name, cfg in env.cfg.observations.items():
             terms = []
             for term, size, _ in env.observations.groups[name].layout:
                 terms.append((term, cfg.terms[term].mirror, size))
             self.observation[name] = Mirror(robot, terms, driven)
         self.action = Mirror(robot, [("action", "action", len(driven))], driven)
-        """Mirror of actions."""
+        """Mirror of the actions."""
 
     def __call__(self, batch: RolloutStorage.Batch) -> None:
-        """Mirror the first half of a mini-batch, in place."""
+        """Mirror observations, actions and action distribution of the first half, in place."""
         assert batch.observations is not None
         assert batch.actions is not None
         assert batch.old_distribution_params
@@ -131,6 +146,8 @@ class HalfMirror:
         for group, mirror in self.observation.items():
             batch.observations[group][:half] = mirror(batch.observations[group][:half])
         batch.actions[:half] = self.action(batch.actions[:half])
+        # PPO compares the new distribution with the one that drew the action, so that is mirrored
+        # as well.
         mean, std = batch.old_distribution_params
         mean[:half] = self.action(mean[:half])
         # A standard deviation has no sign: only its joints are exchanged.

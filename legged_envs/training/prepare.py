@@ -1,4 +1,7 @@
-"""Preparation of a training: all checks, before anything slow is done or written."""
+"""Preparation of a training: checks of all options and completion with the task's defaults.
+
+A mistake in an option is reported here, before environments are made or files are written.
+"""
 
 import os
 from dataclasses import dataclass, replace
@@ -35,59 +38,65 @@ from legged_envs.training.options import (
 from legged_envs.viewing.scenes import Scene, make_scenes
 
 MOST_THREADS = 256
-"""Largest number of threads that a machine with fewer cores takes. More are nearly always a
+"""Largest accepted ``--threads`` on a machine with fewer cores. A larger number is nearly always a
 mistake."""
 
 
 @dataclass
 class Prepared:
-    """A training that has been checked and can begin."""
+    """Checked options and task of a training, from :func:`prepare`: the input of the trainer."""
 
     cfg: TrainCfg
-    """The options, complete."""
+    """Options of the training, completed with the task's defaults."""
 
     algo: AlgorithmCfg
-    """The options of the algorithm, complete; the same object as ``cfg.algo``."""
+    """Completed options of the algorithm. The same object as ``cfg.algo``, but never None."""
 
     task: TaskCfg
-    """The task with all changes, as it is trained and evaluated."""
+    """Configuration of the task with ``cfg.changes`` applied, for training and evaluation."""
 
     defaults: TrainingDefaults
-    """The training defaults of the task."""
+    """Default training options of the task."""
 
     coarse: float
-    """Share of the training with coarse physics."""
+    """Share of the training during which physics makes half as many steps, each twice as long.
+    Range 0 to 1; 0 switches it off."""
 
     first_trot: float
-    """Factor of the weight of the reward ``trot`` at the start."""
+    """Factor on the weight of the reward ``trot`` at the start of the training. 1 switches it
+    off."""
 
     run_dir: Path
-    """The run folder. It may not exist yet."""
+    """Folder that the training writes to. It may not exist yet."""
 
     metrics: type[TaskMetrics]
-    """Class that measures the policy."""
+    """Class that measures a policy on this kind of task and defines its goal."""
 
     scenes: list[Scene]
-    """Scenes of the film. Empty: no film."""
+    """Commands, clips or grounds that the film shows in order. Empty: no film."""
 
     checkpoint: dict[str, Any] | None
-    """The checkpoint that the run continues from. None: a new run."""
+    """Checkpoint of the run to resume. None: a new run."""
 
     warm_start: dict[str, Any] | None
-    """The checkpoint with the networks that a new run begins with. None: it begins with random
-    networks."""
+    """Checkpoint whose networks a new run starts with. None: random initial networks, or a resumed
+    run."""
 
 
 def prepare(cfg: TrainCfg) -> Prepared:
-    """Check the options of a training, and complete them with the task's defaults.
+    """Check the options of a training, complete them and configure its task.
+
+    Args:
+        cfg: The options as given.
 
     Raises:
         ValueError: If an option does not suit the task or the resumed run.
-        FileNotFoundError: If there is no run to resume or to begin with, or no file of motions or
-            of a teacher.
-        FileExistsError: If another run is in the folder.
+        FileNotFoundError: If ``cfg.resume``, ``cfg.warm_start``, a motion file or the teacher does
+            not exist.
+        FileExistsError: If the run folder holds another run.
         ModuleNotFoundError: If a module that a training needs is not installed.
     """
+    # First, because the options of a resumed run replace most of the given ones.
     cfg, checkpoint = resolve_resume(cfg)
     registered = make_task_cfg(cfg.task_id)
     defaults = make_training_defaults(cfg.task_id)
@@ -100,12 +109,12 @@ def prepare(cfg: TrainCfg) -> Prepared:
     if kind_of(task).imitates_motions:
         task = imitating(task, cfg.clips, cfg.motions)
     _check_algorithm(algo, task)
-    # Before the observations of the algorithm are added: a film does not depend on these.
+    # The film is planned before the algorithm adds its observations, which a film does not need.
     film = make_scenes(task, total=cfg.video_seconds) if cfg.video else []
     _add_algorithm_observations(algo, task)
     warm_start = None
     if cfg.warm_start is not None and checkpoint is None:
-        # Networks of PPO may be those of another task of the robot.
+        # PPO adapts networks of another task of the same robot; mimic networks must be equal.
         same_task = None if isinstance(algo, PPOCfg) else cfg.task_id
         warm_start = read_checkpoint(cfg.warm_start, same_task)
     return Prepared(
@@ -124,7 +133,11 @@ def prepare(cfg: TrainCfg) -> Prepared:
 
 
 def default_config(task_id: str) -> dict[str, Any]:
-    """Return the ``training`` and ``task`` configurations of a training with default options."""
+    """Return the configuration of a training with default options.
+
+    Returns:
+        ``training``, the completed options, and ``task``, the configuration of the task.
+    """
     task = make_task_cfg(task_id)
     defaults = make_training_defaults(task_id)
     training, _ = with_defaults(TrainCfg(task_id), kind_of(task), defaults)
@@ -134,15 +147,15 @@ def default_config(task_id: str) -> dict[str, Any]:
 def with_defaults(
     cfg: TrainCfg, kind: TaskKind, defaults: TrainingDefaults
 ) -> tuple[TrainCfg, AlgorithmCfg]:
-    """Check the options of a training, and complete those that are None.
+    """Check the options of a training, and replace those that are None by the task's defaults.
 
     Args:
-        cfg: The options.
-        kind: Kind of the task.
-        defaults: Training defaults of the task.
+        cfg: The options as given.
+        kind: Kind of the task, which decides which algorithms and options suit it.
+        defaults: Default training options of the task.
 
     Returns:
-        A copy of the options, and those of its algorithm.
+        The completed copy of the options, and the options of the algorithm in it.
 
     Raises:
         ValueError: If an option is out of its range, or does not suit the kind of the task or other
@@ -173,7 +186,7 @@ def _complete_ppo(algo: PPOCfg, defaults: TrainingDefaults) -> PPOCfg:
     gamma = algo.gamma
     final_gamma = algo.final_gamma
     if final_gamma is None:
-        # A discount that was given is kept over the run; only the task's own moves.
+        # A given discount is constant over the run. Only the task's default rises.
         final_gamma = defaults.final_gamma if gamma is None else gamma
     if gamma is None:
         gamma = defaults.gamma
@@ -224,6 +237,7 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     check_size("--num-envs", cfg.num_envs)
     check_size("--episodes", cfg.episodes)
     if isinstance(algo, MimicDistillationCfg):
+        # It makes one mini-batch of each control step, so there is no number to check.
         return
     samples = cfg.num_envs * algo.steps_per_env
     if algo.mini_batches > samples:
@@ -241,6 +255,7 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
         if not algo.dagger.coefficient:
             return
+    # Loading finds a missing or damaged file now. The trainer loads it again on the right device.
     load_policy(teacher_path(algo))
 
 
@@ -251,10 +266,16 @@ def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
-    """Return the share of a training with coarse physics.
+    """Return the share of a training during which physics makes half as many steps.
+
+    Args:
+        cfg: Options of the training. ``cfg.coarse`` takes precedence over the default.
+        task: Configuration of the task, with all changes.
+        defaults: Default training options of the task.
 
     Raises:
-        ValueError: If it is given for a task with physics that cannot be coarser.
+        ValueError: If ``cfg.coarse`` is given, but the number of physics steps per control step is
+            odd or cannot be changed.
     """
     can_be_coarse = task.is_reconfigurable and task.sim.decimation % 2 == 0
     if cfg.coarse and not can_be_coarse:
@@ -264,17 +285,23 @@ def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) ->
         )
     if cfg.coarse is not None:
         return cfg.coarse
-    # Changes may have put a task that is flat by default on rough ground.
+    # On rough ground robots do not learn to walk with coarse physics. The ground of this task is
+    # examined, not that of the default, because --changes can replace it.
     if can_be_coarse and not kind_of(task).has_terrain:
         return defaults.coarse
     return 0.0
 
 
 def first_trot_factor(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
-    """Return the factor of the weight of the reward ``trot`` at the start of a training.
+    """Return the factor on the weight of the reward ``trot`` at the start of a training.
+
+    Args:
+        cfg: Options of the training. ``cfg.first_trot`` takes precedence over the default.
+        task: Configuration of the task, with all changes.
+        defaults: Default training options of the task.
 
     Raises:
-        ValueError: If it is given for a task without that reward.
+        ValueError: If ``cfg.first_trot`` is given, but the task has no reward ``trot``.
     """
     rewards_trot = (
         task.is_reconfigurable and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
@@ -285,7 +312,7 @@ def first_trot_factor(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) 
                 f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"
             )
         return cfg.first_trot
-    # Networks of another run know how to trot.
+    # The networks of a warm start already trot.
     begins_anew = cfg.warm_start is None and not kind_of(task).has_terrain
     if rewards_trot and begins_anew:
         return defaults.first_trot

@@ -1,4 +1,4 @@
-"""Files that a finished training leaves in its run folder: policy, evaluation and plots."""
+"""Writing of the results of a finished training: policy, evaluation and plots."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +17,15 @@ from legged_envs.training.prepare import Prepared
 def export_policy(
     prepared: Prepared, algorithm: Algorithm, core: CoreVectorEnv, groups: Sequence[str]
 ) -> None:
-    """Write the policy as safetensors and as ONNX.
+    """Write the current policy into the run folder, as safetensors and as ONNX.
+
+    Both files also describe the observations, actions and task that the policy was trained with.
 
     Args:
-        prepared: The training.
-        algorithm: The algorithm, with the policy.
-        core: The environment that the policy was trained in, without wrappers.
-        groups: Observation groups that the policy takes.
+        prepared: Checked options and task of the training.
+        algorithm: The algorithm that holds the policy.
+        core: The training environment, without wrappers.
+        groups: Names of the observation groups that are the arguments of the policy, in order.
     """
     policy = algorithm.get_policy()
     entries = contract(prepared.cfg.task_id, core, groups, prepared.cfg.changes)
@@ -37,14 +39,16 @@ def write_results(
     curve: Sequence[dict[str, float]],
     time_to_walk: Mapping[str, float] | None,
 ) -> None:
-    """Write the evaluation of the trained policy, and draw it and the learning curve.
+    """Write the evaluation of the trained policy, and plot it and the learning curve.
+
+    The evaluation is also added to the header of the policy file.
 
     Args:
-        prepared: The training.
-        result: The evaluation.
-        curve: Numbers of each update.
-        time_to_walk: Training time, s, and steps after which the policy reached the goal. None: it
-            did not.
+        prepared: Checked options and task of the training.
+        result: Result of the evaluation.
+        curve: Numbers of each update by name, in the order of the updates.
+        time_to_walk: ``seconds`` of training and ``env_steps`` of all robots until the policy
+            reached the goal. None: it did not reach it.
     """
     run_dir = prepared.run_dir
     report: dict[str, Any] = {
@@ -54,11 +58,13 @@ def write_results(
         "training_seconds": round(curve[-1]["seconds"], 1),
         "env_steps": curve[-1]["env_steps"],
     }
+    # Without a goal there is no time to walk; None would mean that the goal was missed.
     if prepared.metrics.GOAL:
         report["time_to_walk"] = time_to_walk
     write_json(run_dir / EVALUATION, {**report, **result.as_dict()})
     record_evaluation(run_dir / POLICY_FILE, {"seed": EVALUATION_SEED, **result.as_dict()})
     plot_learning_curve(curve, run_dir / "learning_curve.png")
+    # Only some metrics record velocities over time.
     tracking = getattr(result, "curves", None)
     if tracking:
         plot_tracking(tracking, run_dir / "tracking.png")

@@ -1,4 +1,4 @@
-"""What changes over a training: physics, learning rate, discount and the weight of a trot."""
+"""Schedule of a training: physics, learning rate, discount and the weight of the trot reward."""
 
 import numpy as np
 
@@ -9,17 +9,17 @@ from legged_envs.training.prepare import Prepared
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
 TROT_FADES = (1.8e6, 3.0e6)
-"""Steps of all robots between which the weight of a trot falls to the task's: by then a quadruped
-walks."""
+"""Environment steps, summed over robots, at which the weight of the reward ``trot`` begins to fall
+and at which it reaches the task's own weight. A quadruped walks by then."""
 
 
 class Schedule:
-    """Sets the quantities that follow the progress of a training.
+    """Sets physics, learning rate, discount and trot weight as a training progresses.
 
     Args:
-        prepared: The training.
-        algorithm: Its algorithm.
-        core: Its environment, without wrappers.
+        prepared: Checked options and task of the training.
+        algorithm: The algorithm. Its learning rate and discount are set.
+        core: The training environment, without wrappers. Its physics and rewards are set.
     """
 
     def __init__(self, prepared: Prepared, algorithm: Algorithm, core: CoreVectorEnv):
@@ -31,11 +31,11 @@ class Schedule:
             self._trot_weight = prepared.task.rewards["trot"].weight
 
     def apply(self, done: float, env_steps: int) -> None:
-        """Set everything for the next update.
+        """Set all scheduled quantities for the next update.
 
         Args:
             done: Share of the training that is done, from 0 to 1.
-            env_steps: Steps of all robots so far.
+            env_steps: Environment steps so far, summed over robots.
         """
         self._set_physics(done)
         self._set_learning_rate(done)
@@ -47,18 +47,20 @@ class Schedule:
         if done < self._prepared.coarse:
             decimation = decimation // 2
         if decimation != self._core.decimation:
-            # The control step stays as long as it is.
+            # Half as many physics steps, each twice as long: the control step stays the same, so
+            # the policy that is learnt is also valid for fine physics.
             dt = self._core.step_dt / decimation
             self._core.reconfigure({"sim.dt": dt, "sim.decimation": decimation})
 
     def _set_learning_rate(self, done: float) -> None:
         algo = self._prepared.algo
         if getattr(algo, "schedule", "fixed") != "fixed":
-            # The algorithm sets it by the divergence of the policy.
+            # An adaptive schedule: the algorithm sets the rate from the policy's KL divergence.
             return
         start = algo.learning_rate
         end = algo.final_learning_rate
         rate = start + (end - start) * min(done, 1.0)
+        # With a time limit, ``done`` can exceed 1 in the last update.
         self._algorithm.learning_rate = rate
         for group in self._algorithm.optimizer.param_groups:
             group["lr"] = rate
@@ -76,5 +78,6 @@ class Schedule:
         first_trot = self._prepared.first_trot
         if first_trot == 1.0:
             return
+        # The factor is on the task's weight at the start of the run, not on the present one.
         factor = np.interp(env_steps, TROT_FADES, (first_trot, 1.0))
         self._core.rewards.set_weight("trot", float(factor) * self._trot_weight)

@@ -1,4 +1,4 @@
-"""Interruption of a training after the present update, so that nothing is lost."""
+"""Interruption of a training after the current update, so that nothing learnt is lost."""
 
 import signal
 from collections.abc import Iterator
@@ -7,39 +7,46 @@ from contextlib import contextmanager
 from rich.console import Console
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that end a training: Ctrl-C, and what batch systems send."""
+"""Signals that end a training: SIGINT from Ctrl-C, SIGTERM from batch systems."""
 
 
 class StopRequest:
-    """Remembers that a training is to end after the present update.
+    """Request to end a training after the current update.
+
+    The first signal only sets :attr:`is_requested`. A second one raises a KeyboardInterrupt at
+    once.
 
     Args:
-        console: Where a first signal is answered.
+        console: Console that acknowledges the first signal.
     """
 
     def __init__(self, console: Console):
         self._console = console
 
         self.is_requested = False
-        """True if the training is to end."""
+        """True if the training must end after the current update."""
         self.nothing_to_lose = False
-        """True once everything is saved. A signal then ends the process at once."""
+        """True once policy and checkpoint are saved. A signal then raises a KeyboardInterrupt at
+        once."""
 
     def request(self) -> None:
-        """Ask for the end of the training."""
+        """Request the end of the training, as a first signal does."""
         self.is_requested = True
 
     def raise_if_requested(self, *_: object) -> None:
-        """Raise a KeyboardInterrupt if the training is to end.
+        """Raise a KeyboardInterrupt if the end of the training is requested.
 
-        The arguments are those of a progress report.
+        It accepts and ignores the arguments of a progress report, so it can be passed as one.
         """
         if self.is_requested:
             raise KeyboardInterrupt
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Let signals request a stop within the ``with`` block."""
+        """Handle ``SIGNALS`` as requests to stop within the ``with`` block.
+
+        The previous handlers are restored at its end.
+        """
         previous = [signal.signal(number, self._on_signal) for number in SIGNALS]
         try:
             yield

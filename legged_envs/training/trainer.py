@@ -1,4 +1,4 @@
-"""Train a policy, evaluate it and write a run folder."""
+"""Training run: learn a policy, evaluate it and write the run folder."""
 
 import json
 import os
@@ -44,14 +44,17 @@ from legged_envs.viewing.film import film_policy
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 TRAINING_INTERVAL = 60.0
-"""Time between two lines about a training where there is no terminal, s."""
+"""Time between two progress lines of a training if the output is not a terminal, s."""
 
 SPEED_UPDATES = 20
-"""Number of the last updates over which the speed that is shown is averaged."""
+"""Number of most recent updates over which the displayed steps per second are averaged."""
 
 
 def train(cfg: TrainCfg) -> Path:
-    """Run a training with the options ``cfg``.
+    """Train a policy, evaluate it, and write both into a run folder.
+
+    Args:
+        cfg: Options of the training, checked by :func:`~legged_envs.training.prepare.prepare`.
 
     Returns:
         The run folder.
@@ -60,20 +63,23 @@ def train(cfg: TrainCfg) -> Path:
 
 
 class Trainer:
-    """One training run.
+    """Training run of one policy: makes environment and algorithm, and runs the updates.
 
-    An update is a rollout of all robots and what the algorithm learns from it. Physics, learning
-    rate, discount and the weight of a trot follow the share of the updates that is done, so the
-    same seed gives the same policy. With ``--minutes`` they follow the clock.
+    In an update all robots make a rollout and the algorithm learns from it. Physics, learning
+    rate and discount are scheduled by the share of the updates that is done, so the same seed gives
+    the same policy. With ``--minutes`` they are scheduled by the clock. The weight of the trot
+    reward is scheduled by the number of environment steps.
 
     Args:
-        prepared: The checked options and task, from :func:`~legged_envs.training.prepare.prepare`.
-        console: Where the run is reported.
-        wrap: Function that puts wrappers on the training environment. Evaluations do without them.
+        prepared: Checked options and task, from :func:`~legged_envs.training.prepare.prepare`.
+        console: Console that progress and results are printed to.
+        wrap: Function that adds wrappers to the training environment. Evaluations run without them.
+            None: no wrappers.
 
     Raises:
-        FileNotFoundError: If the teacher is missing.
-        ValueError: If the teacher or the run to begin with does not suit the task.
+        FileNotFoundError: If the file of the teacher is missing.
+        ValueError: If the observations or actions of the teacher or of the warm start do not suit
+            the task.
     """
 
     def __init__(
@@ -83,17 +89,17 @@ class Trainer:
         wrap: Callable[[VectorEnv], VectorEnv] | None = None,
     ):
         self.prepared = prepared
-        """The checked options and task."""
+        """Checked options and task of the training."""
         self.cfg = prepared.cfg
-        """The options, complete."""
+        """Options of the training, completed with the task's defaults."""
         self.task = prepared.task
-        """The task that is trained and evaluated."""
+        """Configuration of the task, for training and evaluation."""
         self.run_dir = prepared.run_dir
-        """The run folder."""
+        """Folder that the training writes to."""
         self.metrics = prepared.metrics
-        """Class that measures the policy."""
+        """Class that measures a policy on this kind of task and defines its goal."""
         self.console = console
-        """Where the run is reported."""
+        """Console that progress and results are printed to."""
         self._is_wrapped = wrap is not None
         self._scenes = prepared.scenes
 
@@ -103,10 +109,10 @@ class Trainer:
         envs = self._make_envs()
 
         self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=self.cfg.seed)
-        """The training environment, with wrappers."""
+        """Training environment with all wrappers and rsl_rl's interface."""
         self.core = unwrap(envs)
-        """The training environment, without wrappers."""
-        # Episodes start at random ages, so that they do not all end together.
+        """The same training environment without wrappers."""
+        # Episodes start at random ages, so that they do not all time out in the same update.
         self.env.episode_length_buf = torch.randint_like(
             self.env.episode_length_buf, high=self.env.max_episode_length
         )
@@ -114,27 +120,28 @@ class Trainer:
         self.algorithm: Algorithm = make_algorithm(
             prepared.algo, self.env, prepared.defaults.upper_body_noise
         )
-        """The algorithm that learns, with the policy."""
+        """Learning algorithm, which holds the policy."""
         self.algorithm.train_mode()
         self.groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
-        """Observation groups that the policy takes."""
+        """Names of the observation groups that are the arguments of the policy, in order."""
         self._load_warm_start()
         self.schedule = Schedule(prepared, self.algorithm, self.core)
-        """Sets what changes over the training."""
+        """Schedule of physics, learning rate, discount and trot weight."""
         self.goal = GoalCheck(prepared, self.groups)
-        """Checks whether the policy reaches the goal of the task."""
+        """Evaluations during the training, until the policy reaches the goal of the task."""
 
         self.iteration = 0
-        """Number of updates so far."""
+        """Number of updates so far, including those before a resume."""
         self.seconds = 0.0
-        """Training time so far, checks for the goal included, s."""
+        """Wall-clock training time so far, including evaluations of the goal, s."""
         self.curve: list[dict[str, float]] = []
-        """Numbers of each update."""
+        """Numbers of each update by name, as returned by :meth:`iterate`, plus ``seconds``."""
         self.time_to_walk: dict[str, float] | None = None
-        """Training time, s, and steps after which the policy reached the goal. None: it did not
-        yet."""
+        """``seconds`` of training and ``env_steps`` of all robots until the policy reached the goal.
+        None: it has not reached it yet."""
         self.stop = StopRequest(console)
-        """Ends the training after the present update."""
+        """Request to end the training after the current update."""
+        # Last, because the state of a checkpoint replaces all of the above.
         if prepared.checkpoint is not None:
             self._load(prepared.checkpoint)
 
@@ -166,27 +173,28 @@ class Trainer:
                 noise=algo.noise_kept,
             )
         else:
+            # Optimiser, multipliers and bonuses start anew: the task's rewards may have changed.
             parts = {"actor": True, "critic": True}
             self.algorithm.load(checkpoint["algorithm"], parts, strict=True)
 
     @property
     def env_steps(self) -> int:
-        """Steps of all robots so far."""
+        """Number of environment steps so far, summed over robots."""
         return self.iteration * self.prepared.algo.steps_per_env * self.cfg.num_envs
 
     @property
     def progress(self) -> float:
-        """Share of the training that is done; 1 or more at its end."""
+        """Share of the training that is done, in updates or minutes. 1 or more at its end."""
         if self.cfg.iterations is not None:
             return self.iteration / self.cfg.iterations
         assert self.cfg.minutes is not None, "prepare() completes the number of updates"
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def run(self) -> Path:
-        """Train, export, evaluate, draw and film.
+        """Train the policy, then export, evaluate, plot and film it.
 
-        SIGINT (Ctrl-C) and SIGTERM end a run with a KeyboardInterrupt: in training once the update
-        is done and the policy and a checkpoint are saved.
+        SIGINT (Ctrl-C) or SIGTERM ends the run with a KeyboardInterrupt. During the training it
+        first finishes the update and saves policy and checkpoint.
 
         Returns:
             The run folder.
@@ -204,7 +212,7 @@ class Trainer:
                 f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self.run_dir}",
                 markup=False,
             )
-            # A machine that cannot draw says so now, not after the training.
+            # Render once now, so that a machine that cannot render says so before the training.
             with self._rendering():
                 if self._scenes:
                     self.core.sim.render(0, 16, 16)
@@ -241,7 +249,7 @@ class Trainer:
 
     @contextmanager
     def _rendering(self) -> Iterator[None]:
-        """Report an error of drawing and do without a film; the training goes on."""
+        """Report an error of rendering and disable the film, so that the training continues."""
         try:
             yield
         except (RuntimeError, OSError) as error:
@@ -254,7 +262,8 @@ class Trainer:
         self._write_session()
         saved_at = self.seconds
         begun = time.perf_counter() - self.seconds
-        # Written line by line, because a report may read the file at any time.
+        # Resumed runs count the time of their earlier sessions.
+        # The file is line-buffered, because a report may read it at any time.
         with (self.run_dir / CURVE).open("w", buffering=1) as file:
             file.writelines(json.dumps(row) + "\n" for row in self.curve)
             while self.progress < 1.0 and not self.stop.is_requested:
@@ -265,6 +274,7 @@ class Trainer:
                 self.curve.append(row)
                 file.write(json.dumps(row) + "\n")
                 track({f"train/{name}": value for name, value in row.items()}, self.iteration)
+                # After the row is written: an evaluation can take many seconds, and be interrupted.
                 self.check_goal(row)
                 if self.seconds - saved_at > 60.0 * self.cfg.checkpoint_minutes:
                     self.save()
@@ -272,7 +282,7 @@ class Trainer:
                 show("training", self.progress, self._progress_text(row))
 
     def _write_session(self) -> None:
-        """Add this session to those of the run, or begin their list with it."""
+        """Write this session into the run folder. A resumed run keeps its earlier sessions."""
         path = self.run_dir / ABOUT
         sessions = []
         if self.iteration and path.is_file():
@@ -290,14 +300,15 @@ class Trainer:
         return "\n".join(lines)
 
     def set_schedule(self) -> None:
-        """Set physics, learning rate, discount and the weight of a trot for the next update."""
+        """Set physics, learning rate, discount and trot weight for the next update."""
         self.schedule.apply(self.progress, self.env_steps)
 
     def iterate(self) -> dict[str, float]:
-        """Make one update: a rollout, and what the algorithm learns from it.
+        """Make one update: collect a rollout, and let the algorithm learn from it.
 
         Returns:
-            Numbers of the update, the reward per second.
+            Numbers of the update by name. ``reward`` is the mean over robots per second of
+            simulated time, ``env_steps`` the total over all robots and updates.
         """
         algorithm = self.algorithm
         steps = self.prepared.algo.steps_per_env
@@ -305,6 +316,7 @@ class Trainer:
         observation = self.env.get_observations()
         reward_sum = torch.zeros((), device=self.core.device)
         logs = []
+        # No gradients in the rollout: the update evaluates the networks again.
         with torch.inference_mode():
             for _ in range(steps):
                 observation, rewards, dones, extras = self.env.step(algorithm.act(observation))
@@ -332,10 +344,12 @@ class Trainer:
         }
 
     def check_goal(self, row: dict[str, float]) -> None:
-        """Evaluate the policy if it is time to, until it reaches the goal.
+        """Evaluate the current policy against the goal of the task, if an evaluation is due.
+
+        The first success sets :attr:`time_to_walk` and ends these evaluations.
 
         Args:
-            row: Numbers of the last update.
+            row: Numbers of the last update, from :meth:`iterate`.
         """
         if self.time_to_walk is not None or not self.goal.is_due(row, self.seconds):
             return
@@ -351,7 +365,7 @@ class Trainer:
         )
 
     def export(self) -> None:
-        """Write the policy into the run folder."""
+        """Write the current policy into the run folder, as safetensors and as ONNX."""
         export_policy(self.prepared, self.algorithm, self.core, self.groups)
 
     def _save_and_evaluate(self, show: Show) -> Any:
@@ -366,10 +380,11 @@ class Trainer:
             self.stop.raise_if_requested()
             show(what, done, text)
 
+        # The exported file is evaluated, not the policy in memory: the result is valid for it.
         policy = load_policy(self.run_dir)
         with ThreadPoolExecutor(1) as pool:
             evaluating = pool.submit(self.goal.evaluator.run, policy, show=show_or_stop)
-            # On the main thread: some graphics libraries draw on no other.
+            # The film is rendered on the main thread: some graphics libraries need that.
             with self._rendering():
                 if self._scenes:
                     film_policy(
@@ -387,7 +402,10 @@ class Trainer:
         return result
 
     def checkpoint_state(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs to continue bit for bit."""
+        """Return the state that a resumed run needs to continue bit for bit, by name.
+
+        It holds networks, optimisers, environments, random numbers, options and the learning curve.
+        """
         return {
             "iteration": self.iteration,
             "seconds": self.seconds,
@@ -401,7 +419,7 @@ class Trainer:
         }
 
     def save(self) -> None:
-        """Write a checkpoint into the run folder."""
+        """Write a checkpoint of the current state into the run folder."""
         write_checkpoint(self.run_dir, self.checkpoint_state(), self.cfg.keep)
 
     def _load(self, state: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
-"""Warm start: networks of one run begin the training of another task of the same robot.
+"""Warm start: training of a task that starts with the networks of an earlier run.
 
-The task may show more, and the networks may be larger.
+The earlier run may be of another task of the same robot. The new task may have more observations,
+and the new networks may be wider.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +19,23 @@ from legged_envs.tasks import make_task_cfg
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
-"""Largest number of samples that running statistics count as seen, so that those of new
-observations become right soon."""
+"""Largest sample count of copied running statistics, if there are new observations.
+
+A new sample changes the statistics by 1 / count. With a bounded count, the statistics of the new
+observations converge soon.
+"""
 
 State = dict[str, torch.Tensor]
-"""State of a network: name of a parameter or buffer → its values."""
+"""State of a network: values of its parameters and buffers, by name."""
 
 Part = tuple[str, int, int, str]
-"""What identifies an observation: name of the term, steps ago, size and scale."""
+"""Identity of an observation: name of its term, its age in steps, its size and its scale.
+
+Observations of two tasks with the same identity have the same meaning.
+"""
 
 Columns = dict[Part, range]
-"""Observation → its columns in the input of a network."""
+"""Columns of each observation in the input of a network."""
 
 
 def load_warm_start(
@@ -42,22 +49,22 @@ def load_warm_start(
 ) -> None:
     """Initialise the networks of an algorithm from another run.
 
-    Inputs that both runs share keep their weights. New inputs, which are normalised as the
-    environment shows them now, and new units of wider layers have no influence at first. So actions
-    and values are those of the run, or, where something is no longer shown, those at its mean.
-    Actions of another scale keep their joint targets, as far as these are in range.
+    Observations that both tasks have keep their weights. New observations, and new units of wider
+    layers, have no influence at first. Actions and values are therefore equal to the earlier run's.
+    An observation that the new task lacks is replaced by its mean. If the action scale differs,
+    weights are rescaled so that the joint targets stay the same.
 
     Args:
-        checkpoint: Checkpoint of the run.
-        place: Place of the checkpoint, for errors.
-        algorithm: The algorithm, which is changed.
-        task_id: Id of the task that is trained.
-        env: Environment of the task that is trained.
-        noise: Factor of the run's standard deviation of actions.
+        checkpoint: Checkpoint of the earlier run.
+        place: Path of the checkpoint, for errors.
+        algorithm: The algorithm. Its networks are changed.
+        task_id: Id of the task to train.
+        env: Environment of the task to train.
+        noise: Factor on the earlier run's standard deviation of actions.
 
     Raises:
-        ValueError: If the run is of another robot, other actions, larger networks or another
-            algorithm, or shares no observation.
+        ValueError: If the earlier run has another robot, other actions, wider networks or another
+            algorithm, or has no observation in common with the task.
     """
     source_id = checkpoint["task_id"]
     if "actor_state_dict" not in checkpoint["algorithm"]:
@@ -121,8 +128,8 @@ def _load_network(
             f"{checkpoint['task_id']!r}, of which {str(place)!r} is a run, shows nothing that "
             f"{task_id!r} does"
         )
-    # New inputs are normalised by what the environment shows now. The statistics of shared ones are
-    # replaced below.
+    # One observation of all environments initialises the statistics of new inputs. Those of shared
+    # inputs are replaced below.
     shown = env.get_observations()
     observations = torch.cat([shown[group] for group in model.obs_groups], dim=1)
     model.obs_normalizer.train().update(observations)
@@ -137,7 +144,7 @@ def _load_network(
 
 
 def _groups_of(env: CoreVectorEnv, groups: Sequence[str]) -> list[str]:
-    """Return the groups that a network sees: ``policy`` in place of one that is missing."""
+    """Return the groups that a network sees, with ``policy`` in place of missing ones."""
     return [group if group in env.group_sizes else "policy" for group in groups]
 
 
@@ -165,7 +172,7 @@ def _action_columns(env: CoreVectorEnv, columns: Columns) -> list[range]:
 def _with_action_scale(
     state: State, ratio: torch.Tensor, action_columns: Sequence[range], eps: float
 ) -> State:
-    """Return the state of a network for actions ``ratio`` times as large.
+    """Return the state of a network whose actions are ``ratio`` times as large.
 
     Args:
         state: State of the network.
@@ -210,7 +217,7 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
     first = min(name for name in new if name.endswith("weight"))
     for name, value in old.items():
         if not value.dim():
-            # The count of samples: where there are new inputs, their statistics are of few.
+            # The only scalar is the sample count, which all columns share: see MEMORY.
             has_new_inputs = len(of) != new[first].shape[1]
             merged[name] = value.clamp(max=MEMORY) if has_new_inputs else value
         elif name.startswith("obs_normalizer"):
@@ -218,7 +225,7 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
         elif value.dim() == 1:
             merged[name][: len(value)] = value
         else:
-            # Units of the old network see nothing of new inputs and new units.
+            # Zero weights: units of the old network ignore new inputs and new units.
             rows = merged[name][: len(value)].zero_()
             if name == first:
                 rows[:, to] = value[:, of]

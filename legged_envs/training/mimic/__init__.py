@@ -7,8 +7,9 @@ The environment's observation is a float32 TensorDict with these groups:
   frame after frame;
 - ``reference_mask`` and ``critic_reference_mask`` (num_envs, 1): 1 with a reference; 0 without one,
   where the window has no influence;
-- ``amp`` (num_envs, S): with an adversarial motion prior, the states that it compares.
+- ``amp`` (num_envs, S), only with an adversarial motion prior: the states that its discriminator
+  sees.
 
-``extras`` of a step are those of :class:`~legged_envs.wrappers.adapters.rsl_rl.RslRlVecEnv`, with
-costs and ``final_obs``.
+``extras`` of a step has the entries of
+:class:`~legged_envs.wrappers.adapters.rsl_rl.RslRlVecEnv`, including ``costs`` and ``final_obs``.
 """

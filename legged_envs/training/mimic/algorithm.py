@@ -15,25 +15,28 @@ from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicLearningCfg
 
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs,
-num_actions)."""
+"""Function of a trained policy that labels states with actions.
+
+Its arguments are the observation groups ``critic``, ``critic_reference`` and
+``critic_reference_mask``. It returns actions of shape (num_envs, num_actions).
+"""
 
 Groups = tuple[str, str, str]
-"""Observation groups of a network: observation, reference window, mask."""
+"""Names of the observation groups that a network reads: observation, reference window and mask."""
 
 
 class MimicAlgorithm:
-    """The part that PPO and distillation share, with rsl_rl's interface.
+    """Base of motion-mimic PPO and distillation, with rsl_rl's interface.
 
-    The constructor of a subclass ends with :meth:`_begin`.
+    The constructor of a subclass must end with :meth:`_begin`.
 
     Args:
-        env_obs: An observation of all environments, on the device to learn on; see
-            :mod:`legged_envs.training.mimic`.
-        num_actions: Number of actions.
-        frames: Number of frames in a reference window.
+        env_obs: An example observation of all environments, on the device to learn on. Its groups
+            are described in :mod:`legged_envs.training.mimic`.
+        num_actions: Number of actions of a robot.
+        frames: Number of future frames in a reference window.
         cfg: Options of the algorithm.
-        groups: Observation groups of the actor.
+        groups: Names of the observation groups that the actor reads.
 
     Raises:
         ValueError: If a group is missing, or a reference window does not divide into ``frames``.
@@ -58,11 +61,11 @@ class MimicAlgorithm:
         self.iteration = 0
         """Number of updates so far."""
         self.learning_rate = cfg.learning_rate
-        """Learning rate. Set it together with ``lr`` of ``optimizer.param_groups``."""
+        """Current learning rate. To change it, also set ``lr`` of ``optimizer.param_groups``."""
         self.groups = groups
-        """Observation groups of the actor, the policy's arguments."""
+        """Names of the observation groups that are the arguments of the policy, in order."""
         self.transition = Transition()
-        """The present step, from :meth:`act` to :meth:`process_env_step`."""
+        """Data of the current step, filled by :meth:`act` and :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
         self._sizes = {
             ACTOR_GROUPS: _input_sizes(env_obs, ACTOR_GROUPS, frames),
@@ -72,9 +75,9 @@ class MimicAlgorithm:
         self._num_actions = num_actions
 
         self._parts: dict[str, Any] = {}
-        """Everything with a ``state_dict``, by its name in a checkpoint."""
+        """Objects with a ``state_dict``, by their names in a checkpoint."""
         self.actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
-        """The policy."""
+        """The policy that learns."""
 
     def _begin(
         self, training_type: str, critics: Mapping[str, nn.Module], **storage_options: Any
@@ -82,15 +85,15 @@ class MimicAlgorithm:
         """Make the storage and the optimiser.
 
         Args:
-            training_type: Kind of learning, as the storage names it.
-            critics: Further networks that learn with the actor, by name.
-            **storage_options: Further arguments of the storage.
+            training_type: Kind of learning for the storage: "rl" or "distillation".
+            critics: Additional networks that learn together with the actor, by name.
+            **storage_options: Additional arguments of the storage.
         """
         observation_size, reference_size = self._sizes[self.groups]
         critic_shape = None
         critic_reference_shape = None
         if critics and self.groups != CRITIC_GROUPS:
-            # Where the actor sees what the critics see, nothing is kept twice.
+            # If the actor reads the groups of the critics, they are stored only once.
             critic_observation_size, critic_reference_size = self._sizes[CRITIC_GROUPS]
             critic_shape = (critic_observation_size,)
             critic_reference_shape = (critic_reference_size,)
@@ -117,12 +120,13 @@ class MimicAlgorithm:
         """Make one step of the optimiser."""
         self.optimizer.zero_grad()
         loss.backward()
+        # Each network is clipped alone: a large gradient of a critic must not slow the actor.
         for network in self._networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self.cfg.max_grad_norm)
         self.optimizer.step()
 
     def _actor_inputs(self, obs: TensorDict) -> list[torch.Tensor]:
-        """Return the inputs of the actor, and keep them in the transition."""
+        """Return the inputs of the actor, and store them in the transition."""
         seen = inputs(obs, self.groups)
         observation, reference, mask = seen
         self.transition.observations = observation
@@ -132,7 +136,14 @@ class MimicAlgorithm:
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions, and keep what belongs to them. Shape: (num_envs, num_actions)."""
+        """Sample actions from the policy, and store them with their inputs for the update.
+
+        Args:
+            obs: Observation before the step.
+
+        Returns:
+            Actions. Shape: (num_envs, num_actions).
+        """
         self.actor(*self._actor_inputs(obs))
         actions = self.actor.distribution.sample()
         self.transition.actions = actions
@@ -142,13 +153,13 @@ class MimicAlgorithm:
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep the outcome of a step.
+        """Store the outcome of a step for the update.
 
         Args:
-            obs: Observation after the step.
+            obs: Observation after the step, of the new episode where one ended.
             rewards: Rewards. Shape: (num_envs,).
             dones: True where an episode ended. Shape: (num_envs,).
-            extras: Further outcomes of the step.
+            extras: Additional outcomes of the step; see :mod:`legged_envs.training.mimic`.
         """
         self.transition.rewards = rewards
         self.transition.dones = dones
@@ -156,10 +167,15 @@ class MimicAlgorithm:
         self.transition.clear()
 
     def compute_returns(self, obs: TensorDict) -> None:
-        """Do nothing: labels need no returns. ``obs`` is the observation after the rollout."""
+        """Do nothing: supervised learning from a teacher's actions needs no returns.
+
+        Args:
+            obs: Observation after the rollout. Not used.
+        """
 
     def _end_update(self) -> None:
-        # Last, so that a rollout is learnt with the statistics with which it was collected.
+        # The running statistics change last, so that the update normalises the rollout exactly as
+        # it was normalised when the actions were drawn.
         self.actor.network.update_normalizers(*stored_inputs(self.storage))
         self.storage.clear()
         self.iteration += 1
@@ -171,11 +187,16 @@ class MimicAlgorithm:
                 part.train()
 
     def get_policy(self) -> MimicPolicy:
-        """Return the policy."""
+        """Return the policy that learns, not a copy: it changes with each update."""
         return self.actor
 
     def save(self) -> dict[str, Any]:
-        """Return copies of everything that learns: tensors, numbers, dicts and lists of them."""
+        """Return a copy of the state of all networks and optimisers, for a checkpoint.
+
+        Returns:
+            State of each part by name, and ``iteration``. All values are plain data: tensors,
+            numbers, and dicts and lists of these.
+        """
         state = {name: part.state_dict() for name, part in self._parts.items()}
         return {**copy.deepcopy(state), "iteration": self.iteration}
 
@@ -185,12 +206,12 @@ class MimicAlgorithm:
         load_cfg: Mapping[str, bool] | None = None,
         strict: bool = True,
     ) -> bool:
-        """Return exactly to a state.
+        """Restore a state that :meth:`save` returned.
 
         Args:
             state: State from :meth:`save`.
-            load_cfg: Name of a part → True to load it. None: all parts.
-            strict: True: the parameters must be those of the state.
+            load_cfg: Parts to load: True or False for each name. None: all parts.
+            strict: True: the names of a network's parameters must equal those in the state.
 
         Returns:
             True if the number of updates is loaded.
@@ -212,7 +233,7 @@ class MimicAlgorithm:
             )
         for name in wanted - {"iteration"}:
             part = self._parts[name]
-            # A copy: an optimiser would write to the state as it learns.
+            # A copy, because an optimiser keeps the given tensors and writes to them.
             own = copy.deepcopy(state[name])
             if isinstance(part, nn.Module):
                 part.load_state_dict(own, strict=strict)
@@ -226,15 +247,16 @@ class MimicAlgorithm:
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student that acts and learns the teacher's actions in every state: DAgger (Ross et al.
-    2011) without mixing.
+    """Distillation: a student policy learns a teacher's actions in the states that it visits.
+
+    This is DAgger (Ross et al. 2011) in which the student alone chooses the actions.
 
     Args:
-        env_obs: As of :class:`MimicAlgorithm`.
-        num_actions: As of :class:`MimicAlgorithm`.
-        frames: As of :class:`MimicAlgorithm`.
+        env_obs: Example observation of all environments; see :class:`MimicAlgorithm`.
+        num_actions: Number of actions of a robot.
+        frames: Number of future frames in a reference window.
         cfg: Options of the distillation.
-        teacher: The teacher, which sees the privileged groups.
+        teacher: Policy that labels each visited state. It reads the privileged groups.
     """
 
     cfg: MimicDistillationCfg
@@ -254,12 +276,23 @@ class MimicDistillation(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw the student's actions, and keep the teacher's. Shape: (num_envs, num_actions)."""
+        """Sample the student's actions, and store the teacher's as labels for the update.
+
+        Args:
+            obs: Observation before the step.
+
+        Returns:
+            Actions of the student. Shape: (num_envs, num_actions).
+        """
         self.transition.privileged_actions = self.teacher(*inputs(obs, CRITIC_GROUPS))
         return super().act(obs)
 
     def update(self) -> dict[str, float]:
-        """Learn the labels of the rollout. Returns the mean squared error, ``distillation``."""
+        """Learn the teacher's actions in the states of the rollout.
+
+        Returns:
+            ``distillation``: mean squared error between student and teacher.
+        """
         losses = []
         for _ in range(self.cfg.epochs):
             for observation, _, reference, _, _, labels, _ in self.storage.generator():
@@ -271,12 +304,12 @@ class MimicDistillation(MimicAlgorithm):
 
 
 def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
-    """Return the inputs of a network: observation, reference window, mask."""
+    """Return the inputs of a network from an observation: observation, reference window, mask."""
     return [obs[group] for group in groups]
 
 
 def stored_inputs(rows: Any) -> list[torch.Tensor]:
-    """Return the actor's inputs in a storage or a mini-batch."""
+    """Return the inputs of the actor from a storage or a mini-batch, in the order of its groups."""
     return [
         rows.observations,
         rows.reference_observations,
@@ -285,7 +318,7 @@ def stored_inputs(rows: Any) -> list[torch.Tensor]:
 
 
 def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
-    """Return the mean of each name's numbers, over the rows that have it."""
+    """Return the mean of each named number, over the rows that contain the name."""
     values: dict[str, list[torch.Tensor]] = {}
     for row in rows:
         for name, value in row.items():

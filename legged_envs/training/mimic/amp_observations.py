@@ -1,11 +1,16 @@
-"""Observation group by which an adversarial motion prior compares robots and motions."""
+"""Observation group that the discriminator of an adversarial motion prior sees."""
 
 from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 
 
 def amp_observations() -> ObservationGroupCfg:
-    """Make the observation group, with the noise of a policy's observations."""
+    """Make the group of states that an adversarial motion prior compares: robots with clips.
+
+    It has gravity direction, angular velocity, joint positions and joint velocities, with the same
+    noise as the observations of a policy.
+    """
+    # With noise on robots and clips, the discriminator cannot rely on tiny differences.
     terms = {
         "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
         "ang_vel": ObservationTermCfg(

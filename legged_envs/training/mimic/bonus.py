@@ -1,4 +1,4 @@
-"""Rewards that an algorithm itself gives for the states that the robots get to."""
+"""Reward bonuses: rewards that an algorithm adds to those of the environment."""
 
 from abc import ABC, abstractmethod
 
@@ -12,34 +12,34 @@ from legged_envs.training.mimic_options import RndCfg
 
 
 class RewardBonus(ABC):
-    """A reward by a network that learns from the states that robots visit.
+    """Reward that a network computes from the visited states, and learns from them.
 
-    In a rollout an algorithm calls :meth:`add` each step, then :meth:`learn` for each mini-batch
-    and :meth:`update_normalizer`.
+    An algorithm calls :meth:`add` after each step of a rollout. In the update it calls
+    :meth:`learn` for each mini-batch, then :meth:`update_normalizer` once.
 
     Args:
-        group: Observation group of the states.
-        env_obs: An observation of all environments.
-        num_steps: Number of steps in a rollout.
+        group: Name of the observation group that holds the states.
+        env_obs: Example observation of all environments.
+        num_steps: Number of control steps in a rollout.
 
     Raises:
-        ValueError: If there is no such group.
+        ValueError: If the observation does not have the group.
     """
 
     option: str
-    """Name of the bonus among the options, in checkpoints and in losses."""
+    """Name of the bonus in options, checkpoints and losses."""
 
     reward_name: str
-    """Name of :attr:`means` in the numbers of an update."""
+    """Name under which an update reports the mean bonus of its rollout."""
 
     network: nn.Module
-    """Network that gives the bonus."""
+    """Network that computes the bonus."""
 
     optimizer: torch.optim.Optimizer
-    """Optimiser of the network."""
+    """Optimiser of :attr:`network`."""
 
     task_weight: float = 1.0
-    """Weight of the reward to which the bonus is added."""
+    """Weight of the reward that the bonus is added to."""
 
     weight: float = 1.0
     """Weight of the bonus."""
@@ -52,20 +52,25 @@ class RewardBonus(ABC):
         self.before = states[0]
         """States before each step of the rollout. Shape: (num_steps, num_envs, S)."""
         self.after = states[1]
-        """States after each step, of the same episode. Shape: (num_steps, num_envs, S)."""
+        """States after each step, in the same episode as before it. Shape: (num_steps, num_envs,
+        S)."""
         self.means = self.after.new_zeros(num_steps)
-        """Mean bonus of each step. Shape: (num_steps,)."""
+        """Bonus of each step of the rollout, mean over robots. Shape: (num_steps,)."""
 
     def add(
         self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict
     ) -> torch.Tensor:
-        """Return the rewards of a step with the bonus.
+        """Return the rewards of a step with the bonus added, and store its states.
 
         Args:
-            step: Number of the step in the rollout.
+            step: Index of the step in the rollout.
             rewards: Rewards of the step. Shape: (num_envs,).
             obs: Observation before the step.
-            following: Observation after the step, of the same episodes.
+            following: Observation after the step, in the same episodes: final observations where
+                episodes ended.
+
+        Returns:
+            task_weight · rewards + weight · bonus. Shape: (num_envs,).
         """
         self.before[step] = obs[self.group]
         self.after[step] = following[self.group]
@@ -74,13 +79,13 @@ class RewardBonus(ABC):
         return self.task_weight * rewards + self.weight * bonus
 
     def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Make one step of the optimiser on some transitions.
+        """Make one step of the network's optimiser on some transitions of the rollout.
 
         Args:
-            indices: Their indices in the flattened rollout.
+            indices: Indices of the transitions in the rollout, flattened step after step.
 
         Returns:
-            Losses by name.
+            Losses of the network by name.
         """
         before = self.before.flatten(0, 1)[indices]
         after = self.after.flatten(0, 1)[indices]
@@ -96,8 +101,12 @@ class RewardBonus(ABC):
 
     @abstractmethod
     def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the loss to minimise, named :attr:`option`, and others to report, of states (n,
-        S)."""
+        """Return the loss to minimise, under the name :attr:`option`, and others to report.
+
+        Args:
+            before: States before the transitions. Shape: (n, S).
+            after: States after the transitions. Shape: (n, S).
+        """
 
     @abstractmethod
     def update_normalizer(self) -> None:
@@ -105,9 +114,16 @@ class RewardBonus(ABC):
 
 
 class Novelty(RewardBonus):
-    """rsl_rl's random network distillation: the error of a predictor in states.
+    """Reward for new states: rsl_rl's random network distillation (Burda et al. 2018).
 
-    The error is large in states that the predictor has not learnt from.
+    A predictor learns the output of a fixed random network. Its error is the bonus, and is large in
+    states unlike those that the predictor has learnt from.
+
+    Args:
+        cfg: Options of random network distillation.
+        activation: Name of the activation function of both networks.
+        env_obs: Example observation of all environments.
+        num_steps: Number of control steps in a rollout.
     """
 
     option = "rnd"

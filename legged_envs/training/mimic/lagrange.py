@@ -1,4 +1,4 @@
-"""Lagrange multipliers that keep costs under their limits."""
+"""Lagrange multipliers, which make PPO keep the mean costs of a policy under their limits."""
 
 import math
 from collections.abc import Sequence
@@ -12,21 +12,26 @@ from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_e
 
 
 class Lagrange:
-    """A multiplier λ_k ≥ 0 for each of K cost terms, one with and one without a reference.
+    """Lagrange multipliers λ_k ≥ 0 of K constrained cost terms.
 
-    The storage gets (1 − γλ) · cost / limit. A generalised advantage sums temporal differences with
-    weights that add up to 1 / (1 − γλ), so cost advantages are mean excesses of cost per control
-    step in units of the limit.
+    Each cost term has two multipliers: one for robots without a reference motion, and one for
+    robots with a reference.
+
+    Costs are stored as (1 − γλ) · cost / limit, with the discount γ and the factor λ of the
+    generalised advantage estimate. An advantage sums temporal differences with weights that add up
+    to 1 / (1 − γλ). Cost advantages are therefore mean excesses of cost per control step, in units
+    of the limit.
 
     Args:
-        names: Names of all cost terms.
-        limits: Their limits, mean costs per control step.
-        discount: γλ, the discount of the advantages.
-        cfg: Options, which choose of the cost terms.
-        device: Device of the multipliers.
+        names: Names of all cost terms of the task.
+        limits: Limit of each cost term in ``names``: its largest mean per control step, above 0.
+        discount: The product γλ, below 1.
+        cfg: Options. ``cfg.costs`` names the K terms to constrain. Empty: all terms.
+        device: Device of limits and multipliers.
 
     Raises:
-        ValueError: If a value is invalid.
+        ValueError: If ``limits`` does not have one positive number per name, ``discount`` is 1 or
+            more, or ``cfg.costs`` has a name that is not in ``names``.
     """
 
     def __init__(
@@ -48,13 +53,13 @@ class Lagrange:
         self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
 
         self.names = tuple(names[k] for k in self._columns)
-        """Names of the constrained cost terms."""
+        """Names of the K constrained cost terms, in the order of the task's cost terms."""
         chosen_limits = [limits[k] for k in self._columns]
 
         self.limits = torch.tensor(chosen_limits, dtype=torch.float32, device=device)
-        """Limits of the constrained cost terms, mean costs per control step. Shape: (K,)."""
+        """Limits of the constrained cost terms: largest mean per control step. Shape: (K,)."""
         self.scale = 1.0 - discount
-        """Factor 1 − γλ of the costs in the storage."""
+        """Factor 1 − γλ that costs are stored with."""
         initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
 
         self.multipliers = PIDMultipliers(
@@ -64,27 +69,45 @@ class Lagrange:
             derivative=cfg.derivative,
             maximum=cfg.maximum,
         )
-        """Multipliers without a reference and with one. Shape of the values: (2, K)."""
+        """PID controllers that compute the multipliers.
+
+        Row 0 is for robots without a reference, row 1 for robots with a reference. Shape of their
+        values: (2, K).
+        """
 
     @property
     def values(self) -> torch.Tensor:
-        """Multipliers without a reference and with one. Shape: (2, K)."""
-        # The multipliers are of any kind of array; these were made of a tensor.
+        """Current multipliers. Shape: (2, K).
+
+        Row 0 is for robots without a reference, row 1 for robots with a reference.
+        """
+        # PIDMultipliers works on any kind of array; these were made from a tensor.
         return cast(torch.Tensor, self.multipliers.values)
 
     def scaled(self, costs: torch.Tensor) -> torch.Tensor:
-        """Return the costs of a step as the storage gets them. Shapes: (…, all terms) → (…, K)."""
+        """Return (1 − γλ) · cost / limit of the constrained terms, for the storage.
+
+        Args:
+            costs: Costs of a step of all cost terms. Shape: (…, number of terms).
+
+        Returns:
+            Scaled costs. Shape: (…, K).
+        """
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout.
+        """Update the multipliers from the mean costs of a rollout.
+
+        They rise where a mean cost exceeds its limit and fall where it is below.
 
         Args:
-            scaled_costs: Costs from :meth:`scaled`. Shape: (num_steps, num_envs, K).
-            referenced: True with a reference. Shape: (num_steps, num_envs).
+            scaled_costs: Costs of the rollout, from :meth:`scaled`. Shape: (num_steps, num_envs,
+                K).
+            referenced: True where the robot had a reference. Shape: (num_steps, num_envs).
 
         Returns:
-            Mean costs per step without and with a reference, or NaN. Shape: (2, K).
+            Mean cost per control step: row 0 over steps without a reference, row 1 over steps with
+            one. NaN if there were no such steps. Shape: (2, K).
         """
         means = [scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]
         fractions = torch.stack(means) / self.scale
@@ -94,31 +117,36 @@ class Lagrange:
     def combine_(
         self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor
     ) -> None:
-        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to the advantages A.
+        """Subtract the weighted cost advantages from the reward advantages A, in place.
 
-        Each A^c_k is centred and divided by its standard deviation, with and without a reference
-        separately. The divisor is at least 1 − γλ, the cost of one step at the limit.
+        A becomes (A − Σ λ_k A^c_k) / (1 + Σ λ_k), with the advantage A^c_k of cost k. Each A^c_k is
+        centred and divided by its standard deviation, separately for steps with and without a
+        reference. The divisor is at least 1 − γλ, the stored cost of one step at the limit.
 
         Args:
-            advantages: Advantages of the reward, standardised; changed. Shape: (num_steps,
+            advantages: Standardised advantages of the reward, changed in place. Shape: (num_steps,
                 num_envs, 1).
             cost_advantages: Advantages of the costs. Shape: (num_steps, num_envs, K).
-            referenced: True with a reference. Shape: (num_steps, num_envs).
+            referenced: True where the robot had a reference. Shape: (num_steps, num_envs).
         """
         masks = (~referenced, referenced)
         for rows, multipliers in zip(masks, self.values, strict=True):
             costs = cost_advantages[rows]
             if not len(costs):
                 continue
+            # Without the lower bound, costs that are nearly constant would be amplified to noise.
             std, mean = torch.std_mean(costs, dim=0, correction=0)
             excess = (costs - mean) @ (multipliers / std.clamp(min=self.scale))
             advantages[rows] = (advantages[rows] - excess.unsqueeze(1)) / (1.0 + multipliers.sum())
 
     def report(self, costs: torch.Tensor) -> dict[str, float]:
-        """Return mean costs and multipliers by name, ``free_…`` without a reference.
+        """Return mean costs and multipliers by name, for the log of an update.
+
+        Names are ``cost/…`` and ``multiplier/…`` for steps with a reference, ``free_cost/…`` and
+        ``free_multiplier/…`` for steps without one.
 
         Args:
-            costs: Mean costs from :meth:`ascend`. Those that are NaN are left out. Shape: (2, K).
+            costs: Mean costs from :meth:`ascend`. NaN values are omitted. Shape: (2, K).
         """
         rows = {
             "free_cost": costs[0],
@@ -134,10 +162,10 @@ class Lagrange:
         return report
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the multipliers."""
+        """Return the state of the multipliers, for a checkpoint."""
         return self.multipliers.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`, of any device."""
+        """Restore a state that :meth:`state_dict` returned, from any device."""
         moved = {name: part.to(self.limits.device) for name, part in state.items()}
         self.multipliers.load_state_dict(moved)

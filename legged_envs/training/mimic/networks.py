@@ -12,18 +12,19 @@ from legged_envs.training.mimic_options import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """Encodes a reference window by attention among its frames.
+    """Transformer that encodes a reference window, with one token per frame.
 
-    Each layer normalises its input first (Xiong et al. 2020), and the code is the mean over the
-    frames. PyTorch's own layers do not export to ONNX with a free batch size.
+    Each layer normalises its input first (Xiong et al. 2020). The code is the mean over the frames.
+    PyTorch's own transformer layers are not used, because they do not export to ONNX with a
+    variable batch size.
 
     Args:
         reference_size: Size R of a window.
-        frames: Number of frames in a window.
+        frames: Number of frames in a window. It divides R.
         cfg: Options of the networks.
 
     Raises:
-        ValueError: If the heads do not divide the width.
+        ValueError: If ``encoder_heads`` does not divide ``encoder_size``.
     """
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
@@ -40,8 +41,9 @@ class FrameTransformer(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, window: torch.Tensor) -> torch.Tensor:
-        """Encode windows. Shape: (n, R) → (n, encoder_size)."""
+        """Return the codes of reference windows. Shape: (n, R) → (n, encoder_size)."""
         frames = window.unflatten(1, (self.frames, -1))
+        # Attention does not depend on the order of tokens, so each frame has a learnt position.
         tokens = self.embed(frames) + self.position
         for layer in self.layers:
             tokens = layer(tokens)
@@ -49,7 +51,12 @@ class FrameTransformer(nn.Module):
 
 
 class AttentionLayer(nn.Module):
-    """One layer of a transformer: attention, then an MLP, each added to its input."""
+    """One transformer layer: self-attention, then an MLP, each added to its input.
+
+    Args:
+        width: Size of a token.
+        cfg: Options of the networks.
+    """
 
     def __init__(self, width: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -61,7 +68,7 @@ class AttentionLayer(nn.Module):
         self.mlp = MLP(width, width, cfg.encoder_hidden, cfg.activation)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Shape: (n, frames, width) → the same."""
+        """Return the tokens after this layer. Shape: (n, frames, width) → (n, frames, width)."""
         projected = self.queries_keys_values(self.norm_attention(tokens))
         split = projected.unflatten(2, (3, self.heads, -1))
         queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
@@ -73,7 +80,7 @@ class AttentionLayer(nn.Module):
 class MimicNetwork(nn.Module):
     """MLP over the normalised observation and the encoded reference.
 
-    Without a reference a learnt code stands for the encoded one.
+    Robots without a reference have a learnt code in place of the encoded reference.
 
     Args:
         sizes: Sizes of observation (P) and reference window (R).
@@ -103,9 +110,16 @@ class MimicNetwork(nn.Module):
     def forward(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        """Shapes: (n, P), (n, R), (n, 1) or (n,) → (n, outputs)."""
+        """Return the outputs for observations and reference windows. Shape: (n, outputs).
+
+        Args:
+            observation: Observations. Shape: (n, P).
+            reference: Reference windows. They have no influence where ``mask`` is 0. Shape: (n, R).
+            mask: 1 with a reference, 0 without one. Shape: (n, 1) or (n,).
+        """
         present = mask.reshape(-1, 1) > 0.5
-        # Emptied before the encoder too, so that not even a NaN under the mask reaches a gradient.
+        # Masked windows are zeroed before the encoder: in torch.where alone, a NaN in one of them
+        # would still reach the gradient.
         window = self.reference_normalizer(reference).masked_fill(present.logical_not(), 0.0)
         code = torch.where(present, self.encoder(window), self.no_reference)
         return self.head(torch.cat((self.normalizer(observation), code), dim=1))
@@ -113,12 +127,12 @@ class MimicNetwork(nn.Module):
     def update_normalizers(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> None:
-        """Update the running statistics.
+        """Update the running means and variances that normalise the inputs.
 
         Args:
             observation: Observations. Shape: (…, P).
-            reference: Reference windows, which count where ``mask`` is 1. Shape: (…, R).
-            mask: 1 with a reference, else 0. Shape: (…) or (…, 1).
+            reference: Reference windows. Only those with ``mask`` 1 are used. Shape: (…, R).
+            mask: 1 with a reference, 0 without one. Shape: (…) or (…, 1).
         """
         self.normalizer.update(observation.flatten(0, -2))
         present = mask.reshape(reference.shape[:-1]) > 0.5
@@ -127,12 +141,14 @@ class MimicNetwork(nn.Module):
 
 
 class MimicGaussian(GaussianDistribution):
-    """A Gaussian with one learnt standard deviation with a reference, and another one without.
+    """Gaussian distribution of actions with two learnt standard deviations per action.
+
+    One is used for robots with a reference, the other for robots without a reference.
 
     Args:
-        num_actions: Number of actions.
-        init_std: First standard deviation with a reference.
-        init_free_std: First standard deviation without a reference.
+        num_actions: Number of actions of a robot.
+        init_std: Initial standard deviation with a reference.
+        init_free_std: Initial standard deviation without a reference.
     """
 
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
@@ -140,11 +156,11 @@ class MimicGaussian(GaussianDistribution):
         self.log_free_std_param = nn.Parameter(torch.full((num_actions,), init_free_std).log())
 
     def update_where(self, mean: torch.Tensor, mask: torch.Tensor) -> None:
-        """Become the distribution of some observations.
+        """Set the means of the distribution, and choose its standard deviations.
 
         Args:
-            mean: Means. Shape: (n, num_actions).
-            mask: 1 with a reference, else 0. Shape: (n, 1) or (n,).
+            mean: Mean actions. Shape: (n, num_actions).
+            mask: 1 with a reference, 0 without one. Shape: (n, 1) or (n,).
         """
         present = mask.reshape(-1, 1) > 0.5
         log_std = torch.where(present, self.log_std_param, self.log_free_std_param)
@@ -152,12 +168,12 @@ class MimicGaussian(GaussianDistribution):
 
 
 class MimicPolicy(nn.Module):
-    """A Gaussian policy: a :class:`MimicNetwork` gives the mean of a :class:`MimicGaussian`.
+    """Gaussian policy: a :class:`MimicNetwork` computes the mean of a :class:`MimicGaussian`.
 
     Args:
         sizes: Sizes of observation (P) and reference window (R).
         frames: Number of frames in a window.
-        num_actions: Number of actions.
+        num_actions: Number of actions of a robot.
         cfg: Options of the networks.
     """
 
@@ -169,7 +185,16 @@ class MimicPolicy(nn.Module):
     def forward(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        """Return the mean actions. ``distribution`` is then the one of these observations."""
+        """Return the mean actions, and set ``distribution`` to that of these observations.
+
+        Args:
+            observation: Observations. Shape: (n, P).
+            reference: Reference windows. Shape: (n, R).
+            mask: 1 with a reference, 0 without one. Shape: (n, 1) or (n,).
+
+        Returns:
+            Mean actions. Shape: (n, num_actions).
+        """
         mean = self.network(observation, reference, mask)
         self.distribution.update_where(mean, mask)
         return mean
@@ -180,9 +205,13 @@ class MimicPolicy(nn.Module):
         return self.distribution.log_std_param.detach().exp()
 
     def as_jit(self) -> MimicNetwork:
-        """Return a copy for ``torch.jit.script``, on the CPU, which gives the mean actions."""
+        """Return a copy of the mean network on the CPU, for ``torch.jit.script``."""
         return copy.deepcopy(self.network).cpu().eval()
 
     def as_onnx(self, verbose: bool = False) -> MimicNetwork:
-        """Return a copy for ``torch.onnx.export``, on the CPU. ``verbose`` has no effect."""
+        """Return a copy of the mean network on the CPU, for ``torch.onnx.export``.
+
+        Args:
+            verbose: Not used; part of rsl_rl's interface.
+        """
         return self.as_jit()

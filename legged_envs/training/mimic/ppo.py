@@ -1,4 +1,4 @@
-"""PPO for an actor that follows a reference, with optional constraints, teacher and bonuses."""
+"""PPO for an actor that reads reference frames, with optional constraints, teacher and bonuses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,30 +26,32 @@ from legged_envs.training.mimic.style_prior import Expert, StylePrior
 from legged_envs.training.mimic_options import MimicPPOCfg
 
 LEARNING_RATES = (1e-5, 1e-2)
-"""Bounds of the adaptive learning rate, as in rsl_rl."""
+"""Smallest and largest learning rate of the adaptive schedule, as in rsl_rl."""
 
 ADAPTATION = 1.5
-"""Factor by which the adaptive learning rate changes, as in rsl_rl."""
+"""Factor by which the adaptive schedule divides or multiplies the learning rate, as in rsl_rl."""
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017) with rsl_rl's interface for an actor that follows a reference.
+    """PPO (Schulman et al. 2017), with rsl_rl's interface, for an actor that reads reference frames.
 
-    Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
-    :meth:`update` moves the normalizers last.
+    Options add constraints on costs (``cfg.lagrange``), imitation of a teacher (``cfg.dagger``) and
+    reward bonuses (``cfg.amp``, ``cfg.rnd``). With bonuses the reward is task_reward_weight · r +
+    amp_reward_weight · style + novelty, and novelty includes the weight of ``cfg.rnd``.
 
     Args:
-        env_obs: As of :class:`MimicAlgorithm`.
-        num_actions: As of :class:`MimicAlgorithm`.
-        frames: As of :class:`MimicAlgorithm`.
+        env_obs: Example observation of all environments; see :class:`MimicAlgorithm`.
+        num_actions: Number of actions of a robot.
+        frames: Number of future frames in a reference window.
         cfg: Options of the algorithm.
-        cost_names: Names of the cost terms; needed for ``cfg.lagrange``.
-        cost_limits: Their limits, mean costs per control step; needed for ``cfg.lagrange``.
-        teacher: The teacher; needed for ``cfg.dagger``.
-        expert: Draws pairs of states from motions; needed for ``cfg.amp``.
+        cost_names: Names of the cost terms. Required for ``cfg.lagrange``.
+        cost_limits: Limit of each cost term: its largest mean per control step. Required for
+            ``cfg.lagrange``.
+        teacher: Policy that labels visited states with actions. Required for ``cfg.dagger``.
+        expert: Function that draws transitions from the clips. Required for ``cfg.amp``.
 
     Raises:
-        ValueError: If one of these is missing, or they do not fit together.
+        ValueError: If a required argument is missing or does not suit the others.
     """
 
     cfg: MimicPPOCfg
@@ -73,16 +75,17 @@ class MimicPPO(MimicAlgorithm):
                 f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None"
             )
         self.teacher = teacher if cfg.dagger.coefficient else None
-        """The teacher of the DAgger loss."""
-        # Networks are made in this order, which their random weights depend on.
+        """Teacher of the DAgger loss. None: the loss is off."""
+        # The order of the networks must not change: their random weights depend on it.
         self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
         """Network of the value function."""
         self.cost_critic: MimicNetwork | None = None
-        """Network of the value functions of the costs, with constraints."""
+        """Network of the value functions of the costs. None: costs are not constrained."""
         self.lagrange: Lagrange | None = None
-        """Multipliers of the costs, with constraints."""
+        """Lagrange multipliers of the costs. None: costs are not constrained."""
         self.calm_envs = 0
-        """Number of environments, the first ones, that act without noise."""
+        """Number of environments that act without exploration noise. They have indices 0 to
+        ``calm_envs`` − 1."""
         num_costs = 0
         networks: dict[str, nn.Module] = {"critic": self.critic}
         if cfg.lagrange.enabled:
@@ -97,7 +100,7 @@ class MimicPPO(MimicAlgorithm):
             self.cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
             networks["cost_critic"] = self.cost_critic
         self.bonuses = self._make_bonuses(env_obs, expert)
-        """Rewards that are added to the environment's."""
+        """Reward bonuses that are added to the environment's reward, in this order."""
         for bonus in self.bonuses:
             self._parts[bonus.option] = bonus.network
             self._parts[f"{bonus.option}_optimizer"] = bonus.optimizer
@@ -109,8 +112,10 @@ class MimicPPO(MimicAlgorithm):
         )
 
         self._final_inputs: list[list[torch.Tensor]] = []
-        """Inputs of the critics at the end of episodes that timed out in this rollout, in the order
-        of ``_time_outs``."""
+        """Inputs of the critics in the final states of episodes that timed out in this rollout.
+
+        Step after step, and by environment within a step, as boolean indexing orders them.
+        """
 
     def _make_bonuses(self, env_obs: TensorDict, expert: Expert | None) -> list[RewardBonus]:
         cfg = self.cfg
@@ -127,7 +132,18 @@ class MimicPPO(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions, and keep what belongs to them. Shape: (num_envs, num_actions)."""
+        """Sample actions from the policy, and store them with values and labels for the update.
+
+        The first ``calm_envs`` environments receive the mean actions.
+
+        Args:
+            obs: Observation before the step.
+
+        Returns:
+            Actions. Shape: (num_envs, num_actions).
+        """
+        # The base samples actions for all environments, so that the random stream does not depend
+        # on calm_envs.
         actions = super().act(obs)
         distribution = self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
@@ -139,13 +155,14 @@ class MimicPPO(MimicAlgorithm):
         if self.cost_critic is not None:
             transition.cost_values = self.cost_critic(*seen)
         if self.teacher is not None:
-            # Once the loss has faded out nothing reads the label, which the storage still asks for.
+            # After the loss has faded out, the storage still requires labels. Nothing reads them, so
+            # the teacher need not be evaluated.
             transition.dagger_actions = self.teacher(*seen) if self.dagger_coefficient else actions
         self._acted_on = obs
         return actions
 
     def _critic_inputs(self, obs: TensorDict) -> list[torch.Tensor]:
-        """Return the inputs of the critics, and keep them in the transition."""
+        """Return the inputs of the critics, and store them in the transition."""
         seen = inputs(obs, CRITIC_GROUPS)
         observation, reference, mask = seen
         self.transition.critic_observations = observation
@@ -157,17 +174,17 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep the outcome of a step.
+        """Store the outcome of a step for the update, and add the bonuses to its rewards.
 
         Args:
-            obs: Observation after the step.
-            rewards: Rewards. Shape: (num_envs,).
+            obs: Observation after the step, of the new episode where one ended.
+            rewards: Rewards of the environment. Shape: (num_envs,).
             dones: True where an episode ended. Shape: (num_envs,).
-            extras: ``time_outs``, with constraints ``costs``, and ``final_obs`` where episodes end.
+            extras: ``time_outs``, (num_envs,) bool. ``final_obs``, the last observations of ended
+                episodes, if any ended. ``costs``, if costs are constrained.
 
         Raises:
-            ValueError: If ``extras`` has no costs for constraints, or no final observations where
-                episodes end.
+            ValueError: If ``costs`` or ``final_obs`` is needed but missing in ``extras``.
         """
         if "final_obs" not in extras and dones.any():
             raise ValueError(
@@ -182,6 +199,8 @@ class MimicPPO(MimicAlgorithm):
         step = self.storage.step
         time_outs = extras["time_outs"]
         following = extras.get("final_obs", obs)
+        # A bonus or a value must be that of the state that ended the episode, not that of the first
+        # state of the next episode.
         if step == 0:
             self._final_inputs = []
         self._time_outs[step] = time_outs
@@ -194,14 +213,16 @@ class MimicPPO(MimicAlgorithm):
 
     @torch.no_grad()
     def compute_returns(self, obs: TensorDict) -> None:
-        """Write returns and advantages.
+        """Compute returns and advantages of the rollout, and write them to the storage.
 
-        An episode that timed out continues with the value of its last observation.
+        An episode that timed out is bootstrapped with the value of its final observation. The other
+        episodes end with value 0, or with the value of ``obs`` if they continue.
 
-            Args:
-                obs: Observation after the rollout.
+        Args:
+            obs: Observation after the rollout.
         """
-        # One pass for the observation after the rollout and all final ones.
+        # One pass of the critic over the observation after the rollout and all final observations
+        # costs less than one pass each.
         seen = []
         for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True):
             seen.append(torch.cat(parts))
@@ -218,9 +239,9 @@ class MimicPPO(MimicAlgorithm):
     def _last_and_final_values(
         self, critic: MimicNetwork, seen: Sequence[torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the values after the rollout and those where episodes timed out.
+        """Return the values after the rollout, and those of final states of timed-out episodes.
 
-        Shapes: (num_envs, K), (num_steps, num_envs, K).
+        Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
         """
         last, finals = critic(*seen).tensor_split([self.storage.num_envs])
         final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
@@ -229,17 +250,19 @@ class MimicPPO(MimicAlgorithm):
 
     @property
     def dagger_coefficient(self) -> float:
-        """Weight of the DAgger loss in the present update."""
+        """Weight of the DAgger loss in the current update. It falls linearly with the updates."""
         cfg = self.cfg.dagger
         faded = self.iteration / cfg.decay_iterations if cfg.decay_iterations else 0.0
         return cfg.coefficient * max(0.0, 1.0 - faded)
 
     def update(self) -> dict[str, float]:
-        """Learn from the rollout.
+        """Train all networks on the rollout.
 
         Returns:
-            Means of the losses, and other numbers of the update.
+            Losses, mean bonuses, mean costs and multipliers by name. Losses are means over
+            mini-batches, bonuses over robots and steps.
         """
+        # Before the mini-batches, because it changes the advantages that they contain.
         constraints = self._constrain()
         rows: list[dict[str, torch.Tensor]] = []
         for bonus in self.bonuses:
@@ -262,7 +285,7 @@ class MimicPPO(MimicAlgorithm):
 
     def _stored_critic_inputs(self) -> list[torch.Tensor]:
         if self.cfg.privileged_actor:
-            # The actor sees what the critics see, and nothing is kept twice.
+            # The actor reads the groups of the critics, which are stored only once.
             return stored_inputs(self.storage)
         storage: Any = self.storage
         return [
@@ -272,22 +295,22 @@ class MimicPPO(MimicAlgorithm):
         ]
 
     def _constrain(self) -> dict[str, float]:
-        """Move the multipliers, and take the costs off the advantages.
+        """Update the multipliers, and subtract the costs from the advantages.
 
         Returns:
-            Numbers of the costs.
+            Mean costs and multipliers by name. Empty if costs are not constrained.
         """
         lagrange = self.lagrange
         if lagrange is None:
             return {}
         storage: Any = self.storage
         referenced = storage.reference_observations_mask
-        # The limits are for a policy without noise: only environments without noise are measured,
-        # if there are any.
+        # The limits are for a policy without noise, so only the costs of environments without noise
+        # are measured, if there are any. slice(None) selects all environments.
         measured = slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
-        # Actions without noise do not show which noise is good.
+        # A mean action holds no information on which deviation from the mean is better.
         storage.advantages[:, : self.calm_envs] = 0.0
         return lagrange.report(costs)
 
@@ -319,13 +342,13 @@ class MimicPPO(MimicAlgorithm):
 
     @torch.no_grad()
     def _kl_divergence(self, batch: MiniBatch) -> torch.Tensor:
-        """Return the mean divergence of the present policy from the one that collected."""
+        """Return the mean KL divergence between the collecting policy and the current one."""
         distribution = self.actor.distribution
         before = (batch.action_mean, batch.action_sigma)
         return distribution.kl_divergence(before, distribution.params).mean()
 
     def _surrogate(self, batch: MiniBatch) -> torch.Tensor:
-        """Return PPO's clipped loss of the policy."""
+        """Return PPO's clipped surrogate loss (Schulman et al. 2017, eq. 7)."""
         advantages = batch.advantages.squeeze(1)
         log_prob = self.actor.distribution.log_prob(batch.actions)
         ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
@@ -333,7 +356,7 @@ class MimicPPO(MimicAlgorithm):
         return -torch.min(advantages * ratio, advantages * clipped).mean()
 
     def _adapt_learning_rate(self, kl: float) -> None:
-        """Lower or raise the learning rate where the divergence is too large or too small."""
+        """Lower the learning rate if the KL divergence is too large, raise it if too small."""
         lowest, highest = LEARNING_RATES
         if kl > 2.0 * self.cfg.desired_kl:
             self.learning_rate = max(lowest, self.learning_rate / ADAPTATION)

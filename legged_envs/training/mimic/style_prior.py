@@ -1,4 +1,4 @@
-"""Adversarial motion prior: a reward for moving in the style of motions."""
+"""Adversarial motion prior (AMP): a reward for moving in the style of reference clips."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -16,21 +16,21 @@ from legged_envs.training.mimic.bonus import RewardBonus
 from legged_envs.training.mimic_options import AmpCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
-"""States and the states one control step later. Shapes: (n, S), (n, S)."""
+"""Transitions: n states, and the n states one control step later. Shapes: (n, S), (n, S)."""
 
 Expert = Callable[[int], Pairs]
-"""Function that draws a number of pairs from motions."""
+"""Function that draws a given number of transitions from the clips."""
 
 
 class Discriminator(nn.Module):
-    """Tells pairs of successive states of motions (D = 1) from the policy's (D = −1).
+    """Network D that distinguishes transitions of clips (D = 1) from those of the policy (D = −1).
 
-    Least-squares loss, gradient penalty and reward are those of Peng et al. 2021, eq. 6 to 8, as in
+    Least-squares loss, gradient penalty and reward follow Peng et al. 2021, eq. 6 to 8, as in
     Escontrela et al. 2022.
 
     Args:
         state_size: Size S of a state.
-        cfg: Options of the prior.
+        cfg: Options of the adversarial motion prior.
     """
 
     def __init__(self, state_size: int, cfg: AmpCfg):
@@ -40,26 +40,38 @@ class Discriminator(nn.Module):
         self.gradient_penalty = cfg.gradient_penalty
 
     def forward(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
-        """Return D of pairs of states. Shapes: (n, S), (n, S) → (n,)."""
+        """Return D of transitions. Shapes: (n, S), (n, S) → (n,)."""
         return self.network(self._pair(previous, current)).squeeze(1)
 
     def _pair(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
         return torch.cat((self.normalizer(previous), self.normalizer(current)), dim=1)
 
     def reward(self, previous: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
-        """Return max(0, 1 − ¼ (D − 1)²). Shapes: (n, S), (n, S) → (n,)."""
+        """Return the style reward max(0, 1 − ¼ (D − 1)²) of transitions, from 0 to 1.
+
+        Args:
+            previous: States before the transitions. Shape: (n, S).
+            current: States after the transitions. Shape: (n, S).
+
+        Returns:
+            Rewards. Shape: (n,).
+        """
         excess = self(previous, current) - 1.0
         return (1.0 - 0.25 * excess.square()).clamp_(min=0.0)
 
     def losses(self, policy: Pairs, expert: Pairs) -> dict[str, torch.Tensor]:
-        """Return the loss and the mean D of both kinds of pairs.
-
-        The loss ``amp`` is E_expert (D − 1)² + E_policy (D + 1)² + w/2 · E_expert ‖∇D‖².
+        """Return the loss of the discriminator, and its mean outputs.
 
         Args:
-            policy: Pairs of the policy.
-            expert: Pairs of motions.
+            policy: Transitions of the policy.
+            expert: Transitions of the clips.
+
+        Returns:
+            ``amp``: the loss E_expert (D − 1)² + E_policy (D + 1)² + w/2 · E_expert ‖∇D‖², with the
+            weight w of the gradient penalty. ``amp_expert`` and ``amp_policy``: mean D of the
+            transitions of clips and of the policy.
         """
+        # The gradient is with respect to the normalised states, which need no scale of their own.
         pair = self._pair(*expert).requires_grad_()
         of_expert = self.network(pair)
         of_policy = self(*policy)
@@ -74,13 +86,13 @@ class Discriminator(nn.Module):
 
 
 class StylePrior(RewardBonus):
-    """A reward from 0 to 1 for states that a :class:`Discriminator` takes for those of motions.
+    """Reward from 0 to 1 for transitions that a :class:`Discriminator` takes for those of clips.
 
     Args:
-        cfg: Options of the prior.
-        expert: Draws pairs of states from motions.
-        env_obs: An observation of all environments.
-        num_steps: Number of steps in a rollout.
+        cfg: Options of the adversarial motion prior.
+        expert: Function that draws transitions from the clips.
+        env_obs: Example observation of all environments.
+        num_steps: Number of control steps in a rollout.
     """
 
     option = "amp"
@@ -104,48 +116,48 @@ class StylePrior(RewardBonus):
         return self.network.losses((before, after), self.expert(len(before)))
 
     def update_normalizer(self) -> None:
-        """Update the running statistics with states of the rollout and as many of motions."""
+        """Update the running statistics with the states of the rollout and as many of the clips."""
         states = self.after.flatten(0, 1)
         _, expert_states = self.expert(len(states))
         self.network.normalizer.update(torch.cat((states, expert_states)))
 
 
 class ExpertTransitions:
-    """Pairs of successive states of motions, as an observation group sees them.
+    """Transitions of the reference clips, observed through an observation group of the task.
 
-    They are the states of a robot that does exactly what the clips do.
-
-    There is a pair at every control step of every clip. Clips are drawn by their weight, the valid
-    pairs of a clip with the same probability.
+    The states are those of a robot that follows the clips exactly. There is a transition at every
+    control step of every clip. A clip is drawn with a probability proportional to its weight, and
+    the valid transitions of a clip are equally likely.
 
     Args:
-        library: The motions.
-        group: The observation group. Its terms may read ``root_pos_w``, ``root_quat_w``,
+        library: The reference clips.
+        group: Observation group. Its terms may read ``root_pos_w``, ``root_quat_w``,
             ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``,
             ``joint_offset`` and ``joint_vel`` of ``env.robot``.
         step_dt: Duration of a control step, s.
 
     Raises:
-        ValueError: If a term reads anything else.
-        MotionError: If no clip with a weight above 0 has a valid pair.
+        ValueError: If a term of the group reads another quantity.
+        MotionError: If no clip with a weight above 0 has a valid transition.
     """
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group
         clips, times = _control_steps(library, step_dt)
         sample = library.sample(clips, times)
+        # The last step of a clip and the first of the next one are not a transition.
         usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
         values = self._values(sample, library.robot)
 
         self.previous = values[:-1][usable]
-        """First states of all pairs, before noise, clip and scale. Shape: (P, S)."""
+        """States before all P transitions, without noise, clipping and scale. Shape: (P, S)."""
         self.current = values[1:][usable]
-        """Second states of all pairs, before noise, clip and scale. Shape: (P, S)."""
+        """States after all P transitions, without noise, clipping and scale. Shape: (P, S)."""
         clip_of_pair = clips[:-1][usable]
         pairs_of_clip = clip_of_pair.bincount(minlength=library.num_clips)
 
         self.weights = (library.weight / pairs_of_clip)[clip_of_pair]
-        """Relative frequency of each pair. Shape: (P,)."""
+        """Relative probability of drawing each transition. Shape: (P,)."""
         if not self.weights.any():
             raise MotionError(
                 f"AMP needs a clip with a weight above 0 and two valid states {step_dt:g} s apart; "
@@ -153,7 +165,10 @@ class ExpertTransitions:
             )
 
     def sample(self, n: int) -> Pairs:
-        """Draw ``n`` pairs, with noise where the group is noisy, from torch's generator."""
+        """Draw ``n`` transitions with torch's global random generator.
+
+        The states have the noise, clipping and scale of the observation group.
+        """
         drawn = torch.multinomial(self.weights, n, replacement=True)
         previous = self._observed(self.previous[drawn])
         current = self._observed(self.current[drawn])
