@@ -109,6 +109,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
             the object when it is attached to its environment.
     """
 
+    # What a user's methods keep may be changed outside of a step, which inference tensors forbid.
     uses_inference_mode = False
 
     cfg: AdapterCfg
@@ -118,6 +119,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         self.is_complete = user is None
         self._makes_user = user is None
 
+        # Only allocated here: its constructor needs the environment, which is not attached yet.
         self.user: Any = cfg.user_class.__new__(cfg.user_class) if user is None else user
         """The user's object."""
 
@@ -128,6 +130,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
 
     def attach(self, env: CoreVectorEnv) -> None:
         super().attach(env)
+        # The object gets the environment first: terms and its constructor look everything up there.
         self.user.core = env
         self.managers = ManagerSet(env, self.context)
         self.managers.build_motion(self.cfg)
@@ -164,6 +167,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         Everything that this changes is restored.
         """
         env = self.env
+        # Users draw from the global generators too; these must not depend on this check.
         python = random.getstate()
         numpy = np.random.get_state()
         with (
@@ -172,6 +176,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
             env.preserved(),
             preserve_contents(vars(self.user)),
         ):
+            # Seed 0, because nothing is seeded yet and the check must be the same in every run.
             env.start_episodes(env.all_ids, 0)
             self.observe(env.all_ids)
             zeros = create_empty_array(env.single_action_space, env.num_envs, np.zeros)
@@ -234,6 +239,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
 
     def check_numbers(self, method: str, what: str, value: Tensor, least: float = -inf) -> None:
         """Check that numbers are finite and at least ``least``: see :meth:`check_result`."""
+        # One sum is faster than a flag per number; with a least number each one is compared.
         if least == -inf and isfinite(value.sum().item()):
             return
         is_bad = ~(value.isfinite() & (value >= least)).reshape(len(value), -1).all(1)
@@ -255,6 +261,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
             env_ids: Environments whose episode begins, shape (n,).
             observe_all: Method of the user's object, which observes whole batches.
         """
+        # Methods compute whole batches, and may change histories of environments that run on.
         with others_unchanged(self.user, env_ids):
             for group in self.managers.shown_groups:
                 rows = group.compute_rows(env_ids)
@@ -284,10 +291,12 @@ class AdapterTask(TerrainOrigins, ManagerTask):
     def load_state(self, state: State) -> None:
         super().load_state(state)
         for name, value in vars(state["task"]).items():
+            # In place: other attributes, or a learner, may hold views of the same tensors.
             present = vars(self.user).get(name)
             setattr(self.user, name, replace_in_place(present, value))
 
     def close(self) -> None:
+        # Extras may hold large tensors.
         self.user.extras = {}
         super().close()
 
@@ -319,6 +328,7 @@ class UserTask(TableRepr, ABC):
         """
         self.cfg = cfg
         self.extras = {}
+        # make_vec has made the environment, and the environment makes this object.
         if "core" in vars(self):
             return
         task = self.ADAPTER(type(self).task_cfg(cfg), user=self)
@@ -355,7 +365,7 @@ class UserTask(TableRepr, ABC):
         """The environment with the task's time limit and autoreset in the same step."""
         if "_stack" not in vars(self):
             core = self.core
-            env: Env = core
+            env: Env = core  # the time limit is inside, so that autoreset sees its ends
             steps = core.max_episode_length
             if steps is not None:
                 env = TimeLimit(env, steps, is_finite_horizon=core.cfg.is_finite_horizon)
@@ -377,6 +387,8 @@ class UserTask(TableRepr, ABC):
         return f"{self.core}" if "core" in vars(self) else ""
 
     def __getattr__(self, name: str) -> Any:
+        # vars, because getattr would call this method again. Names with two underscores are asked
+        # for by copy and pickle, which must not find those of another object.
         core = vars(self).get("core")
         if core is not None and not name.startswith("__"):
             for owner in (core, core.task):

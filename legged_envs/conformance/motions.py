@@ -38,6 +38,7 @@ def trot(sim: Simulation, seconds: float) -> Simulation:
     num_steps = round(seconds / dt)
     for step in range(num_steps):
         targets = trot_targets(sim.robot, step * dt).to(sim.device)
+        # One row for all robots: differences between environments come from the engine alone.
         sim.set_joint_targets(targets.expand(sim.num_envs, -1))
         sim.step(sim.cfg.decimation)
     return sim

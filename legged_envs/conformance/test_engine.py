@@ -33,6 +33,7 @@ def test_a_robot_in_the_air_falls_freely(make: Make) -> None:
     lift_all(sim, 2.0)
     start = sim.root_pos_w.clone()
     sim.step(round(seconds / sim.cfg.dt))
+    # Tolerances leave room for the order of an integrator, and none for a missing or doubled step.
     fallen = (start - sim.root_pos_w)[:, 2]
     speed = sim.root_lin_vel_w[:, 2]
     assert_near(fallen, 0.5 * GRAVITY * seconds**2, atol=0.01)
@@ -97,7 +98,7 @@ def test_a_robot_that_stands_weighs_what_its_bodies_do(make: Make) -> None:
     sim = make(2)
     reference = make(2, reference=True)
     for each in (sim, reference):
-        each.step(400)
+        each.step(400)  # until the impact of the first contact has died away
     own = seen(sim)
     expected = seen(reference)
     weight = GRAVITY * sim.get_parameter("body_mass").sum(1).cpu()
@@ -121,6 +122,7 @@ def test_a_robot_slides_as_far_as_its_friction_lets_it(make: Make, seconds: floa
         each.forward(ids)
         each.step(round(seconds / each.cfg.dt))
     speeds = seen(sim)["root_lin_vel_w"][:, 0].tolist()
+    # The order first: friction that acts nowhere would still agree with another such engine.
     slippery, medium, rough = speeds
     assert slippery > medium + 0.03
     assert medium > rough + 0.03

@@ -72,6 +72,7 @@ class TaskCfg(Configuration):
         """Time limit of an episode, control steps; None without one."""
         if math.isinf(self.episode_length_s):
             return None
+        # Minus a little: a quotient such as 3.0000000000000004 must not become one step more.
         return math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
 
     @property
@@ -106,6 +107,7 @@ class TaskCfg(Configuration):
         self.scene.check()
         self.viewer.check()
         check_number("TaskCfg.action_limit", self.action_limit, above=0.0)
+        # Written with "not", so that NaN is refused too.
         if not self.episode_length_s > 0.0:
             raise ValueError(
                 f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}"

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar, Union
 from legged_envs.checks import check_known
 
 Cfg = TypeVar("Cfg")
+
 Changes: TypeAlias = Mapping[str, object]
 """Dotted paths mapped to new values, such as ``{"rewards.torques.weight": 0.0}``."""
 Node: TypeAlias = Any

@@ -113,7 +113,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
 
         self.shows_groups = observations == "dict"
         """True if every observation group is shown, not only ``"policy"``."""
-        self._process = os.getpid()
+        self._process = os.getpid()  # threads of an engine do not survive a fork
         with torch.inference_mode(False):  # buffers are plain tensors that anyone may write to
             self._make_simulation(sim, device)
             self._make_buffers()
@@ -240,7 +240,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         if len(env_ids) == 0:
             return self._export_observation(), {}
         with step_mode(self.task.uses_inference_mode):
-            self._log_episodes(env_ids)
+            self._log_episodes(env_ids)  # before the reset clears sums and counters
             self.start_episodes(env_ids, seed)
             rows = self.task.observe(env_ids)
             for name, last in self.last_observation.items():
@@ -270,8 +270,9 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         task = self.task
         with step_mode(task.uses_inference_mode):
             task.act(action)
+            # First of all, so that nothing below reads a state that is not finite.
             self.recovered = self._recover_bad_physics()
-            self.episode_steps.add_(1)
+            self.episode_steps.add_(1)  # before the evaluation, which sees the finished step
             self.num_steps += 1
             for robot in self.robots.values():
                 robot.read()
@@ -279,14 +280,14 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
                 task.advance()
             terminated, reward, cost, costs, truncated = task.evaluate()
             if self.recovered is not None:
-                terminated = terminated | self.recovered
-                reward = reward.masked_fill(self.recovered, 0.0)
+                terminated = terminated | self.recovered  # not in place: managers keep theirs
+                reward = reward.masked_fill(self.recovered, 0.0)  # the pose is already a new one
                 cost = cost.masked_fill(self.recovered, 0.0)
                 costs = costs.masked_fill(self.recovered.unsqueeze(1), 0.0)
             if not self.cfg.advance_first:
                 task.advance()
             self._keep_observation(task.observe(None))
-        if truncated is None:
+        if truncated is None:  # a task without terms that truncate
             truncated = torch.zeros_like(terminated)
         info = {"cost": cost, "costs": costs, **task.step_info()}
         return (
@@ -314,7 +315,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
             The observations, with newly drawn noise.
         """
         with step_mode(self.task.uses_inference_mode):
-            self.task.forget_last_observation()
+            self.task.forget_last_observation()  # a history must not hold this step twice
             self._keep_observation(self.task.observe(None))
         return self._export_observation()
 
@@ -361,15 +362,15 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         if seed is None and not self.has_begun:
             seed = self.task.first_seed()
         if seed is not None:
-            self.random.seed(seed, env_ids)
+            self.random.seed(seed, env_ids)  # before `place`, which draws
             first = seed if isinstance(seed, int) else seed[0]
             self._np_random, self._np_random_seed = seeding.np_random(first)
-        self.sim.reset(env_ids)
+        self.sim.reset(env_ids)  # default pose and velocities; what `place` does not write stays
         self.episode_steps[env_ids] = 0
         self.has_ended[env_ids] = False
         self.had_bad_physics[env_ids] = False
         self.task.place(env_ids, seeded=seed is not None)
-        self._read_first_pose(env_ids)
+        self._read_first_pose(env_ids)  # after `place`: body poses follow from the joints
         self.task.begin_episodes(env_ids)
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
@@ -390,7 +391,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
     def _log_episodes(self, env_ids: torch.Tensor) -> None:
         """Log the episodes of ``env_ids`` that have begun and are not logged yet."""
         is_running = (self.episode_steps[env_ids] > 0) & ~self.has_ended[env_ids]
-        env_ids = env_ids[is_running]
+        env_ids = env_ids[is_running]  # a second reset without a step has no episode to log
         if len(env_ids) == 0:
             return
         steps = self.episode_steps[env_ids]

@@ -16,6 +16,7 @@ class EpisodeLog:
     def __init__(self, names: Sequence[str], device: torch.device):
         self.names = ("episodes", "episode_length_s", *names, "termination/bad_physics")
         """Names of the columns of :attr:`rows`."""
+        # Counts of episodes are summed over the episodes, all other values are averaged.
         is_count = [name == "episodes" or name.startswith("termination/") for name in self.names]
         self._is_count = torch.tensor(is_count, device=device)
 
@@ -42,7 +43,7 @@ class EpisodeLog:
             Scalars, shape () each; an empty dict if no episode was added.
         """
         rows = self.rows
-        self.rows = rows[:0]
+        self.rows = rows[:0]  # keeps the number of columns and the device
         if not len(rows):
             return {}
         # In float32 the last digit of a column would depend on the number of episodes.

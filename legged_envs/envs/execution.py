@@ -21,10 +21,12 @@ def step_mode(inference: bool) -> Iterator[None]:
         inference: True for inference mode. False switches it off also where the caller is in it,
             because what is made in inference mode cannot be changed outside of it.
     """
+    # Only where it differs: setting the number takes longer than a small operation.
     threads = torch.get_num_threads()
     if threads != 1:
         _set_num_threads(1)
     try:
+        # no_grad in addition, because inference_mode(False) leaves gradients on.
         with torch.inference_mode(inference), torch.no_grad():
             yield
     finally:
@@ -69,4 +71,5 @@ def export(value: Tree, array: str) -> Tree:
 
 def replace_rows(value: Tree, env_ids: torch.Tensor, rows: Tree) -> Tree:
     """Return a copy of a tensor, or of a dict of them, with new rows for ``env_ids``."""
+    # Not in place: the caller of an earlier step may hold the old tensor.
     return map_tree(lambda old, new: old.index_copy(0, env_ids, new), value, rows)

@@ -121,6 +121,7 @@ class ManagerSet:
         """Build the managers that evaluate no terms: commands, actions and events."""
         self.commands = managers.CommandManager(self.context, cfg.commands)
         self._build_actions_and_events(cfg)
+        # Terms are evaluated while their managers are built: what they read must exist by then.
         for robot in self.env.robots.values():
             robot.reset(self.env.all_ids)
 
@@ -163,6 +164,7 @@ class ManagerSet:
 
     def begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids`` (n,); their robots stand in the first pose."""
+        # Commands are told after the placing, because some depend on where the robot stands.
         self.actions.reset(env_ids)
         self.commands.on_placed(env_ids)
         self.terminations.reset(env_ids)
@@ -203,6 +205,7 @@ class ManagerSet:
         for path in changes:
             first = str(path).partition(".")[0]
             check_choice(f"reconfigure: the first part of {path!r}", first, CHANGEABLE)
+        # Loading the state sets the weights too, so that it must hold the changed ones.
         state = copy_state(self.by_name)
         state["rewards"]["weights"] = self._changed_weights(changes)
         self._rebuild({**self.changes, **changes}, state)
@@ -224,6 +227,7 @@ class ManagerSet:
             ValueError: If the state does not fit them; nothing is changed then.
         """
         env = self.env
+        # env.cfg stays as it was made: ``changes`` holds the earlier changes too.
         cfg = apply_changes(env.cfg, changes)
         self._check_physics(cfg)
         # Terms are evaluated once more, which must not advance the random streams.
@@ -232,6 +236,7 @@ class ManagerSet:
             with torch.inference_mode(False):
                 rebuilt = ManagerSet(env, self.context)
                 rebuilt.observation_limit = self.observation_limit
+                # Commands are not among CHANGEABLE: their present terms continue.
                 rebuilt.commands = self.commands
                 rebuilt._build_actions_and_events(cfg)
                 rebuilt.build_evaluation(cfg)
@@ -242,6 +247,7 @@ class ManagerSet:
             )
         finally:
             env.random.load_state_dict(random)
+        # All checks are done: from here on nothing may fail, or half of the managers were new.
         self.actions = rebuilt.actions
         self.events = rebuilt.events
         self.terminations = rebuilt.terminations
@@ -252,6 +258,7 @@ class ManagerSet:
         self.changes = dict(changes)
         env.task.cost_limits = self.costs.limits
         env.cost_limits = self.costs.limits
+        # Equal control steps and decimations mean equal physics steps: nothing to set then.
         if cfg.sim.decimation != env.decimation:
             env.sim.set_timestep(cfg.sim.dt)
             env.decimation = cfg.sim.decimation
@@ -260,6 +267,7 @@ class ManagerSet:
         env = self.env
         if replace(cfg.sim, dt=env.cfg.sim.dt, decimation=env.cfg.sim.decimation) != env.cfg.sim:
             raise ValueError("reconfigure: of sim only dt and decimation can change")
+        # Rewards, commands and episode lengths are in seconds: their scale is the control step.
         if abs(cfg.sim.step_dt - env.step_dt) > 1e-9:
             raise ValueError(
                 f"reconfigure: {cfg.sim.decimation} physics steps of {cfg.sim.dt:g} s "

@@ -38,6 +38,7 @@ class ManagerTask(Task):
         managers = self.managers
         for robot in self.env.robots.values():
             robot.compute()
+        # Terminations come first: a reward term may ask whether the episode has just failed.
         managers.terminations.compute()
         managers.rewards.compute()
         managers.costs.compute()
@@ -54,12 +55,15 @@ class ManagerTask(Task):
         self.managers.commands.advance()
         for env_ids in self.managers.events.advance():
             for robot in self.env.robots.values():
+                # Otherwise the observation would show the velocities of before the push.
                 robot.refresh(env_ids)
 
     def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
         observation = {}
         for group in self.managers.shown_groups:
             if env_ids is None:
+                # Noise is drawn for all environments at once in a step, and by row in a reset:
+                # a reset must not advance the streams of other environments.
                 group.draw()
                 group.compute()
                 value = group.value
@@ -71,13 +75,16 @@ class ManagerTask(Task):
         return observation
 
     def place(self, env_ids: torch.Tensor, seeded: bool) -> None:
+        # Startup events belong to a robot and not to an episode: they follow the seed alone.
         if seeded:
             self.randomise(env_ids)
+        # Commands before events: a motion command says where the reference places the robot.
         self.managers.commands.reset(env_ids)
         self.managers.events.reset(env_ids)
 
     def randomise(self, env_ids: torch.Tensor) -> None:
         """Choose tiles and apply startup events: what is drawn once per seed."""
+        # Tiles come before all events, which may place robots relative to their tile.
         ground = self.env.ground
         if ground is not None:
             ground.choose_tiles(env_ids, self.env.random.stream("terrain"))
@@ -119,6 +126,8 @@ def check_evaluation(managers: ManagerSet, recovered: torch.Tensor | None) -> No
     Raises:
         ValueError: If a term returned a number that is not allowed; the error names the term.
     """
+    # A sum is not finite if one of its numbers is not. Reading a number waits for the GPU, so one
+    # is read for all terms.
     total = managers.rewards.check_sum() + managers.costs.check_sum()
     if not math.isfinite(total.item()):
         managers.rewards.check_values(recovered)

@@ -60,9 +60,11 @@ class LeggedEnv(TableRepr, gym.Env):
             ValueError: If the seed or an option is not valid.
             TypeError: If the seed is not an integer.
         """
+        # Gymnasium's own generator, self.np_random, is seeded too, as its checker demands.
         super().reset(seed=None if seed is None else index(seed))
         if options and "reset_mask" in options:
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
+        # The log of the vector environment is left out: it is about batches of episodes.
         observation, _ = self.core.reset(seed=seed, options=options)
         return self._first(observation), {}
 
@@ -137,6 +139,7 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
         observation, reward, terminated, truncated, info = super().step(action)
         if truncated:
             cfg = self.env.get_wrapper_attr("cfg")
+            # The limit of gym.make may be shorter than the task's: that one truncates.
             if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
                 terminated = True
                 truncated = False

@@ -105,6 +105,7 @@ class Task(ABC):
 
     def first_seed(self) -> int:
         """Return the seed of a first reset that has none; the operating system draws it."""
+        # A number, and not a generator: it is kept as ``np_random_seed``, which repeats the run.
         return int(np.random.SeedSequence().generate_state(1)[0])
 
     @abstractmethod
@@ -155,6 +156,7 @@ class Task(ABC):
         Returns:
             A row per episode with a column per name in :attr:`log_names`, shape (n, columns).
         """
+        # float32 also where the caller has set another default dtype.
         columns = len(self.log_names)
         return torch.zeros(len(env_ids), columns, dtype=torch.float32, device=env_ids.device)
 

@@ -48,6 +48,7 @@ class ActionManager(Manager):
         self.limit = limit
         """Bound of an action."""
         robot = env.sim.robot
+        # Two terms would write the same targets, and the later one would win without a word.
         driven = [joint for term in self.terms.values() for joint in term.joints]
         for joint in sorted(set(driven)):
             if driven.count(joint) > 1:
@@ -68,6 +69,7 @@ class ActionManager(Manager):
         """Actions of two control steps ago, 0 where the episode had none. Shape: (num_envs, size)."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Environments whose actions act one step late. Shape: (num_envs, 1), bool."""
+        # One term that drives every joint needs no copy of the default targets in each step.
         self._drives_all_joints = len(self.terms) == 1 and self.size == robot.num_joints
         holds_position = torch.tensor(
             [kind == "position" for kind in robot.actuators], device=env.device
@@ -84,6 +86,7 @@ class ActionManager(Manager):
         Returns:
             Joint targets in the unit of each actuator, shape (num_envs, num_joints).
         """
+        # New tensors take the place of old ones, which observations and a learner may still hold.
         self.before_previous = self.previous
         self.previous = self.current
         self.current = action.clamp(-self.limit, self.limit)
@@ -105,6 +108,7 @@ class ActionManager(Manager):
         self.previous = self.previous.index_fill(0, env_ids, 0.0)
         self.before_previous = self.before_previous.index_fill(0, env_ids, 0.0)
         if self.max_delay:
+            # Half of all draws are at least 0: an episode is late with a probability of 1/2.
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
     def _as_tables(self) -> Iterable[Table]:

@@ -46,6 +46,7 @@ class CommandManager(Manager):
             term.advance()
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        # The base class returns no columns; the terms only learn that an episode ended.
         for term in self.terms.values():
             term.end_episodes(env_ids)
         return super().end_episodes(env_ids, steps)

@@ -78,6 +78,7 @@ class EventManager(Manager):
 
     def __init__(self, env: Env, cfg: dict[str, EventTermCfg]):
         super().__init__(env, cfg)
+        # A stream for each term: adding a term leaves the draws of all others as they are.
         self._streams = {name: env.random.stream(f"event/{name}") for name in cfg}
         self._timers: dict[str, Timer] = {}
         for name, term in cfg.items():
@@ -92,6 +93,7 @@ class EventManager(Manager):
                 self._call(name, env_ids)
 
     def reset(self, env_ids: torch.Tensor) -> None:
+        # Timers start at a reset too, so that an episode does not begin in the middle of a wait.
         self.apply("reset", env_ids)
         for name in self._timers:
             self._restart_timer(name, env_ids)
@@ -106,6 +108,7 @@ class EventManager(Manager):
         for name, timer in self._timers.items():
             env_ids = timer.advance()
             if env_ids is not None:
+                # The event draws before the timer does: both use the stream of the term.
                 self._call(name, env_ids)
                 self._restart_timer(name, env_ids)
                 applied.append(env_ids)

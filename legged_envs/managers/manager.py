@@ -96,6 +96,7 @@ class TermManager(Manager, ABC):
         self._scalar = scalar
         self.log_names = tuple(f"{kind}/{name}" for name in cfg) if scalar else ()
 
+        # Each term is evaluated once here, so that an error names the term while the task is made.
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         """The terms, in order."""
         values = [term.check(env, dtype, scalar) for term in self.terms]
@@ -121,6 +122,7 @@ class TermManager(Manager, ABC):
             A new tensor with the values side by side, shape (num_envs, columns).
         """
         if not self.terms:
+            # stack and cat refuse an empty list.
             return torch.zeros_like(self.columns)
         values = [term(self._env) for term in self.terms]
         return torch.stack(values, 1) if self._scalar else torch.cat(values, 1)

@@ -188,6 +188,7 @@ class ObservationGroup(TermManager):
         """Make the observation of this step, and remember it if the group has a history."""
         value = self._evaluate()
         if self._max_delay:
+            # Delays come before noise: a late measurement gets the noise of when it is seen.
             seen = torch.cat((self.before, value.unsqueeze(1)), dim=1)
             self.before = seen[:, 1:]
             index = self._delay_index.expand(len(seen), 1, -1)
@@ -195,6 +196,7 @@ class ObservationGroup(TermManager):
             value = value.squeeze(1)
         value = self._apply_effects(value, self.offsets, self.noise_draw)
         if self.history > 1:
+            # A new tensor: the observation of the last step may be a view of the old one.
             newest = value.unsqueeze(1)
             self.past = torch.cat((self.past[:, 1:], newest), dim=1)
             value = self._flatten(self.past)
@@ -219,6 +221,7 @@ class ObservationGroup(TermManager):
         if not self.is_builtin:
             self.check_values()
         rows = value[env_ids]
+        # An episode has no past yet: its first values stand for all earlier ones.
         if self._max_delay:
             repeated = rows.unsqueeze(1).repeat(1, self._max_delay, 1)
             self.before = self.before.index_copy(0, env_ids, repeated)
@@ -297,6 +300,7 @@ class ObservationGroup(TermManager):
         if self._offset_bound is not None:
             value.add_(offsets)
         if len(self._kept_from):
+            # Multiplied by a flag: 0 replaces a lost value, after noise and offset were added to it.
             is_kept = draw[:, num_noisy:].float() >= self._kept_from
             value[:, self._lossy_columns].mul_(is_kept)
         if self._clip is not None:
@@ -304,6 +308,7 @@ class ObservationGroup(TermManager):
             value.clamp_(low, high)
         if self._scale is not None:
             value.mul_(self._scale)
+        # Last, so that every observation lies in the bounds of the observation space.
         return value.clamp_(-self._limit, self._limit)
 
     def _as_tables(self) -> Iterable[Table]:

@@ -38,6 +38,7 @@ class EpisodeSumManager(TermManager):
         self.episode_sums.index_fill_(0, env_ids, 0.0)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        # Divided by the steps that ran, so that short and long episodes can be compared.
         divisor = steps.float() * self._sums_dt
         return self.episode_sums[env_ids] / divisor.unsqueeze(1)
 
@@ -122,10 +123,12 @@ class RewardManager(EpisodeSumManager):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a saved state, weights included."""
         super().load_state_dict(state)
+        # The tensor of scaled weights is not a part of the state and follows from the weights.
         for name, weight in zip(self.names, self.weights, strict=True):
             self.set_weight(name, weight)
 
     def compute(self) -> None:
+        # The columns stay unweighted: errors about a term show what its function returned.
         self.columns = self.evaluate_terms()
         weighted = self.columns * self._scale
         self.episode_sums.add_(weighted)
@@ -181,6 +184,7 @@ class CostManager(EpisodeSumManager):
         for name, term in cfg.items():
             if not term.limit >= 0.0:
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
+        # Costs have limits per step, so that their log is per step as well.
         super().__init__(env, "cost", cfg, sums_dt=1.0)
         self.limits = tuple(term.limit for term in cfg.values())
         """Largest allowed mean over the steps, of each term."""

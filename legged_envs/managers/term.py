@@ -40,6 +40,7 @@ def check_function(
         signature = inspect.signature(func)
     except (TypeError, ValueError):  # some functions written in C have no signature
         return
+    # Bound here and not called: a wrong parameter is found before anything is evaluated.
     try:
         signature.bind(*first, **params)
     except TypeError as error:
@@ -81,7 +82,7 @@ class Term(TableRepr):
         check_function(self.where, func, ("env",), params)
         self.func = func
         """Function of the term."""
-        self.params = dict(params)
+        self.params = dict(params)  # a copy: the configuration may be changed later
         """Keyword arguments of the function."""
         functions = [func, *filter(callable, self.params.values())]
 

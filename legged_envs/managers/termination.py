@@ -56,8 +56,10 @@ class TerminationManager(TermManager):
 
     def compute(self) -> None:
         is_true = self.evaluate_terms()
+        # One step more where the condition holds, 0 elsewhere.
         self.held_steps.add_(1).mul_(is_true)
         self.reasons = self.held_steps > self._grace_steps
+        # Most tasks have only failures: they save two operations in every step.
         if self._has_time_outs:
             self.terminated = (self.reasons & self._is_failure).any(1)
             self.time_outs = (self.reasons & ~self._is_failure).any(1)

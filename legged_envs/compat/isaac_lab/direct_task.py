@@ -101,6 +101,7 @@ class DirectTask(IsaacTask):
         user = self.user
         managers = self.managers
         recovered = self.env.recovered
+        # Sensors forget what they measured of the diverged state.
         if recovered is not None:
             user.scene.reset(recovered.nonzero().squeeze(1))
         user.common_step_counter += 1
@@ -123,6 +124,7 @@ class DirectTask(IsaacTask):
         truncated = user.reset_time_outs
         if self.cfg.is_finite_horizon:
             terminated = user.reset_buf
+            # With a finite horizon the end of the time is a part of the task: nothing is cut off.
             truncated = torch.zeros_like(truncated)
         return Evaluation(
             terminated=terminated,
@@ -150,6 +152,7 @@ class DirectTask(IsaacTask):
     def evaluate_dones(self) -> None:
         """Call ``_get_dones`` and keep its flags."""
         user = self.user
+        # Only shape and dtype of the flags are compared, so that their device does not matter.
         flags = torch.zeros(self.env.num_envs, dtype=torch.bool)
         terminated, time_outs = self.call("_get_dones", (flags, flags))
         user.reset_terminated = terminated
@@ -181,7 +184,7 @@ class DirectTask(IsaacTask):
                 group.draw()
                 group.compute()
             self.observe_all()
-            take = torch.clone
+            take = torch.clone  # the method may return a buffer that it changes in the next step
         else:
             self.observe_first(env_ids, self.observe_all)
             take = partial(torch.index_select, dim=0, index=env_ids)
@@ -191,6 +194,7 @@ class DirectTask(IsaacTask):
         return shown
 
     def choose_start(self, env_ids: Tensor) -> None:
+        # The user's method comes last: it writes the poses, and may read the new commands.
         self.managers.commands.reset(env_ids)
         self.user.scene.reset(env_ids)
         self.user._reset_idx(env_ids)

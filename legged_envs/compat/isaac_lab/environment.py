@@ -24,6 +24,7 @@ class IsaacTask(AdapterTask):
 
     def first_seed(self) -> int:
         seed: int | None = self.user.cfg.seed
+        # cfg.seed acts at the first reset alone: later ones continue the streams.
         return super().first_seed() if seed is None else seed
 
 
@@ -75,6 +76,7 @@ class IsaacEnv(UserTask):
         return super().task_cfg(cfg)
 
     def construct(self, cfg: OwnCfg) -> None:
+        # make_vec decides the number of environments; constructors read it here.
         cfg.scene.num_envs = self.core.num_envs
         super().construct(cfg)
 
@@ -151,6 +153,8 @@ class IsaacEnv(UserTask):
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
+        # The core and the time limit count separately, and trainings assign random steps here so
+        # that the first episodes do not all end in the same step.
         self.core.episode_steps.copy_(steps)
         time_limit = self.stack.env
         if isinstance(time_limit, TimeLimit):

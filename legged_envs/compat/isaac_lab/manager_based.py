@@ -346,6 +346,7 @@ class ManagerBasedEnv(IsaacEnv):
             for term in section.values():
                 if hasattr(term, "func"):
                     self._load_term(term)
+        # Only now: scene entities in the parameters had to be resolved before terms are evaluated.
         core.build()
         if self.cfg.recorders:
             self.recorder_manager = RecorderManager(self.cfg.recorders, self)

@@ -28,6 +28,7 @@ class ManagerView:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
 
+    # Looked up when it is used, because the view is made before the environment.
     @property
     def _manager(self) -> Any:
         return getattr(self._user.core, self._kind)
@@ -95,6 +96,7 @@ class ManagerView:
             ValueError: If there is no such term.
         """
         cfg = self._manager.cfg[self._known_name(name)]
+        # A copy: changes reach the manager through set_term_cfg alone, which checks them.
         return replace(cfg, params=copy.deepcopy(cfg.params))
 
     def set_term_cfg(self, name: str, cfg: Any) -> None:

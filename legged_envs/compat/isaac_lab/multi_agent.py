@@ -157,6 +157,7 @@ class MultiAgentTask(DirectTask):
 
     def place(self, env_ids: Tensor, seeded: bool) -> None:
         user = self.user
+        # Not in place: the flags of the last step may still be in use.
         user.agent_terminated = user.agent_terminated.index_fill(0, env_ids, False)
         user.agent_truncated = user.agent_truncated.index_fill(0, env_ids, False)
         user.agent_over = user.agent_over.index_fill(0, env_ids, False)
@@ -323,6 +324,7 @@ class DirectMARLEnv(DirectRLEnv):
                 f"{type(self).__name__}.step needs an action of each of {self.agents}, "
                 f"got those of {list(actions)}, of the agents {self.possible_agents}"
             )
+        # Agents that act in no environment may be left out; the others were checked above.
         complete = self.adapter.by_agent(self.adapter.zero_action)
         for agent, action in actions.items():
             shape = tuple(complete[agent].shape)
@@ -342,6 +344,7 @@ class DirectMARLEnv(DirectRLEnv):
             info: ``info`` of that step.
         """
         ended = info["agent_terminated"]
+        # An agent that failed in the step in which the time ran out has failed.
         cut = (info["agent_truncated"] | truncated[:, None]) & ~ended
         rewards = {}
         terminated = {}

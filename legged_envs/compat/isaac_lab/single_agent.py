@@ -76,6 +76,7 @@ class OneAgentEnv(SingleAgentEnv):
         self.max_num_agents = 1
         """Number of agents."""
         space = env.adapter.groups[self._group]
+
         self.observation_spaces: dict[str, Space] = {self.AGENT: space}
         """Observation space of each agent in one environment."""
         self.action_spaces: dict[str, Space] = {self.AGENT: env.adapter.action_space}

@@ -121,6 +121,7 @@ class BaseTask(UserTask):
         if not self.core.has_begun:
             self.stack.reset()
             return
+        # The stack and not the core: the time limit has to start its count anew.
         mask = torch.zeros_like(self.reset_buf)
         mask[torch.as_tensor(env_ids)] = True
         self.stack.reset(options={"reset_mask": mask})
@@ -150,6 +151,7 @@ class BaseTask(UserTask):
             ``"time_outs"``.
         """
         # A new dict: the caller may have kept the last one.
+        # A new dict: the caller may have kept that of the last step.
         self.extras = {}
         stack: Any = self.stack
         observation, reward, terminated, truncated, info = stack.step(actions)

@@ -84,6 +84,7 @@ class Simulator:
         # From the direction of gravity: shorter than from the quaternion, and without its sign.
         x, y, z = self.core.robot.projected_gravity.unbind(1)
         roll = rotation.atan2(-y, -z)
+        # Rounding may make the unit vector a little longer, and asin NaN.
         pitch = torch.asin(x.clamp(-1.0, 1.0))
         return torch.stack((roll, pitch, self.core.robot.heading()), 1)
 
@@ -252,6 +253,7 @@ class Simulator:
             ang_vel: Angular velocities in the world frame, rad/s, shape (n, 3).
         """
         # The engine takes (w, x, y, z), and the angular velocity in the base frame.
+        # w comes first inside of this package, and angular velocities are in the base frame.
         quat = quat.roll(1, 1)
         ang_vel_b = rotation.rotate_inverse(quat, ang_vel[:, None])[:, 0]
         self.core.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel_b)

@@ -84,6 +84,7 @@ class LeggedGymTask(AdapterTask):
 
     def act(self, action: Tensor) -> None:
         # Before the physics, for rewards on the change of velocity.
+        # Before the physics step: rewards compare the velocities of two control steps.
         self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
         clipped = self.user._pre_sim_step(action)
         size = self.managers.actions.size
@@ -105,6 +106,7 @@ class LeggedGymTask(AdapterTask):
         user = self.user
         managers = self.managers
         # Until observe() has returned, reset_idx() waits: the last observation comes first.
+        # Set before the user's methods: reset_idx, if they call it, waits until after the step.
         self.is_evaluating = True
         user.post_physics_step()
         self.check_result("check_termination", "reset_buf", user.reset_buf, flags=True)
@@ -144,6 +146,7 @@ class LeggedGymTask(AdapterTask):
         user = self.user
         rows = self.env.all_ids if env_ids is None else env_ids
         # In a step, post_physics_step has observed already.
+        # In a step post_physics_step has just made the observation, noise included.
         if env_ids is not None or not self.is_evaluating:
             user._rows = rows
             self.observe_first(rows, user.compute_observations)
@@ -172,6 +175,8 @@ class LeggedGymTask(AdapterTask):
 
     def choose_start(self, env_ids: Tensor) -> None:
         # The method of the class: the attribute of the object would ask for this reset again.
+        # The method of the class: the attribute of the object asks for a reset, and would come back
+        # here.
         type(self.user).reset_idx(self.user, env_ids)
 
     @property
@@ -200,7 +205,7 @@ class LeggedGymTask(AdapterTask):
         quat = robot.root_quat_w
         parts = (
             robot.root_pos_w,
-            quat.roll(-1, 1),
+            quat.roll(-1, 1),  # LeggedGym-Ex has w last
             robot.root_lin_vel_w,
             rotation.rotate(quat, robot.root_ang_vel_b),
         )
