@@ -39,6 +39,7 @@ def check(cfg: CheckCfg) -> None:
         problems = check_model_file(Path(cfg.robot), cfg.write)
     else:
         problems = check_named_robot(cfg.robot, cfg.write)
+    # Mistakes in the options have status 2, so that a script can tell the two apart.
     if problems:
         sys.exit(1)
 
@@ -56,6 +57,7 @@ def check_named_robot(name: str, module_path: Path | None) -> list[str]:
     if module_path is not None:
         check_module_name(module_path)
         raise ValueError(f"--write is for a URDF or MJCF file, got {name!r}")
+    # Unknown names are found before MuJoCo is imported.
     robot = find_robot(name)
     from legged_envs.robot_check import Report
 
@@ -75,9 +77,11 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
         FileNotFoundError: If there is no such file.
         ValueError: If the file describes no robot, or the module or its model exists already.
     """
+    # The name of the model's file is also a name in the module.
     name = re.sub(r"\W|^(?=\d)", "_", (module_path or path).stem).lower()
     if module_path is not None:
         check_module_name(module_path)
+        # Both files are checked before the robot is read, which takes seconds for large meshes.
         check_new(module_path)
         check_new(module_path.with_name(f"{name}.xml"))
     check_inputs("check", [path])
@@ -85,12 +89,16 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
     from legged_envs.robots.reading.describe import format_module
     from legged_envs.robots.reading.draft import draft_robot
 
+    # Reading writes a model. Without --write nothing of it stays.
     with TemporaryDirectory() as folder:
         robot, gaps = draft_robot(path, name, Path(folder))
+        # A file has no gains, or those of another controller. The report is of a robot that
+        # stands.
         robot = raise_gains(robot)
         report = Report(robot, gaps)
         print(report)
     if module_path is not None:
+        # After the report: if the robot cannot be compiled, no file is left behind.
         draft_robot(path, name, module_path.parent)
         module_path.write_text(format_module(robot, gaps))
     return report.problems
@@ -126,6 +134,7 @@ def find_robot(name: str) -> RobotCfg:
         return ROBOTS[name]
     module_name, _, attribute = name.partition(":")
     module = import_named(module_name, name)
+    # An error lists only names that would be accepted.
     robots = {}
     for key, value in vars(module).items():
         if isinstance(value, RobotCfg):

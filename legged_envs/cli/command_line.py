@@ -65,6 +65,8 @@ VERBS = {
 }
 """Name of each verb on the command line, and the verb."""
 
+# MuJoCo reads MUJOCO_GL when it is imported, which is in the middle of a verb. These lists let a
+# wrong value be found before.
 GL_BACKENDS = {"linux": ("egl", "osmesa", "glx"), "darwin": ("cgl",), "win32": ("wgl",)}
 """Values of MUJOCO_GL that MuJoCo takes on each system, in addition to those for all systems."""
 GL_SWITCHES = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "off", "false", "0")
@@ -93,15 +95,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments = sys.argv[1:]
         # A task `module:Id` may be in the folder in which the command was given.
         sys.path.append(os.getcwd())
+    # It may stand anywhere in the command, and is an option of no verb.
     words = [word for word in arguments if word != "--traceback"]
     try:
         call = parse(words)
+        # After the words are read: help needs no renderer.
         check_gl_backend()
         call()
     except KeyboardInterrupt:
+        # 128 plus the number of the signal, as shells expect.
         stop("interrupted", status=130)
     except Exception as error:
         if not is_mistake(error):
+            # A defect keeps its traceback, which a report of it needs.
             raise
         if "--traceback" in arguments:
             traceback.print_exc()
@@ -110,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def stop(message: str, status: int) -> NoReturn:
     """Print a message as one line, and exit with a status."""
+    # Errors of other packages have several lines. A log has one for each command.
     print("legged-envs:", " ".join(message.split()), file=sys.stderr)
     sys.exit(status)
 
@@ -136,6 +143,7 @@ def parse(words: list[str]) -> Callable[[], None]:
         raise ValueError(f"expected one of {', '.join(VERBS)} (legged-envs --help)")
     first = words[0]
     if first in ("-h", "--help"):
+        # The call is returned and not made, so that reading a command line has no effect.
         return partial(print, make_help_text())
     if first == "--version":
         if len(words) > 1:
@@ -164,16 +172,20 @@ def parse_options(name: str, words: list[str]) -> Any:
     program = f"legged-envs {name}"
     printed = io.StringIO()
     try:
+        # tyro prints an error in a box, and exits.
         with redirect_stderr(printed):
             options, unknown_words = tyro.cli(
                 verb.options,
                 prog=program,
                 description=inspect.getdoc(verb.run),
                 args=words,
+                # Options of the verb may also follow the name of an algorithm.
                 config=(tyro.conf.CascadeSubcommandArgs,),
+                # tyro does not know the options of the algorithms that were not chosen.
                 return_unknown_args=True,
             )
     except SystemExit as exit_:
+        # The help was printed.
         if not exit_.code:
             raise
         raise ValueError(as_one_line(printed.getvalue())) from None
@@ -202,6 +214,7 @@ def make_help_text() -> str:
     ]
     for name, verb in VERBS.items():
         summary = (inspect.getdoc(verb.run) or "").partition("\n")[0]
+        # The longest verb, crosscheck, and two spaces.
         lines.append(f"  {name:<12}{summary}")
     lines += [
         "",

@@ -9,6 +9,7 @@ def crosscheck(cfg: CrosscheckCfg) -> None:
     The plain loop knows the robot only from the contract in the ONNX file. The report compares how
     the robot walks in each, and shows where the runs part.
     """
+    # Before the engines are imported, which takes seconds.
     cfg.check()
     from legged_envs.evaluation.crosscheck import main as run_crosscheck
 

@@ -59,6 +59,7 @@ class EvaluateCfg:
 
 def evaluate(cfg: EvaluateCfg) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes it was not trained on."""
+    # Before PyTorch is imported and the policy is read.
     check_options(cfg)
     changes = dict(cfg.changes)
     changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
@@ -70,7 +71,9 @@ def evaluate(cfg: EvaluateCfg) -> None:
     )
     file = shipped_file(cfg.task_id) if cfg.policy is None else policy_file(cfg.policy)
     if cfg.record:
+        # Before the episodes, which take long.
         check_output("--record", file)
+    # No training has this seed, so these episodes are new to the policy.
     seed = EVALUATION_SEED if cfg.seed is None else cfg.seed
     numbers = run_evaluation(cfg, policy, task, seed)
     if cfg.record:
@@ -108,9 +111,11 @@ def run_evaluation(
     groups = tuple(policy.inputs)
     evaluator = Evaluator(cfg.task_id, task, cfg.episodes, cfg.sim, groups, cfg.device)
     core = evaluator.core
+    # A policy with other observations fails here, and not in the middle of the episodes.
     policy.check(core)
 
     def act(*observations: "torch.Tensor") -> "torch.Tensor":
+        # The engine may be on a GPU. The policy is on the CPU.
         on_cpu = [group.cpu() for group in observations]
         return policy(*on_cpu).to(core.device)
 
@@ -138,11 +143,13 @@ def check_options(cfg: EvaluateCfg) -> None:
     if cfg.seed is not None:
         whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     check_output("--json", cfg.json)
+    # Reports read the eval.json of a run, which must stay that of the training.
     if cfg.json is not None and cfg.json.exists():
         raise ValueError(
             f"--json must name a new file, {str(cfg.json)!r} exists: "
             "an evaluation overwrites nothing"
         )
+    # `legged-envs list` shows these numbers next to the task, so they must be of that task.
     changes_task = bool(cfg.changes or cfg.clips or cfg.motions)
     chooses_tiles = cfg.terrain is not None or cfg.level is not None
     if cfg.record and (changes_task or chooses_tiles or cfg.sim != "mujoco"):

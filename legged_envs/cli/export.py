@@ -31,6 +31,7 @@ def export(cfg: ExportCfg) -> None:
     plain_id(cfg.task_id)
     check_output("--folder", cfg.folder, "folder")
     check_installed("onnx")
+    # Files of two policies in one folder would be taken for one policy.
     if cfg.folder.exists() and any(cfg.folder.iterdir()):
         raise ValueError(
             f"--folder must be empty or new, got {str(cfg.folder)!r}: nothing is overwritten"

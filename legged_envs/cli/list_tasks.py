@@ -30,6 +30,7 @@ def list_tasks(cfg: ListCfg) -> None:
     imitated motions, crossed tiles. "-" was not measured.
     """
     if cfg.picture is not None:
+        # A picture takes long to draw. That it can be written is checked before.
         check_output("--picture", cfg.picture, endings=(".png", ".jpg"))
         check_installed("matplotlib")
     ids = [plain_id(task_id) for task_id in cfg.tasks or TASKS]
@@ -53,6 +54,7 @@ def print_table(task_ids: list[str], detailed: bool) -> None:
     else:
         heads = ["robot", "joints", "policy", *HEADLINE_COLUMNS]
     columns = [Column(head, overflow="fold") for head in heads]
+    # Ids are copied into commands, so they are not broken into two lines.
     table = Table(Column("id", no_wrap=True), *columns)
     for task_id in task_ids:
         try:
@@ -82,6 +84,7 @@ def describe_task(task_id: str) -> list[str]:
     """Return the cells of a task: robot, joints, sizes of observation groups, limits of costs."""
     from legged_envs.registration import make_core
 
+    # The sizes of the observations are known only when they are computed.
     core = make_core(make_task_cfg(task_id), 1)
     groups = [f"{name} ({size})" for name, size in core.group_sizes.items()]
     costs = []

@@ -70,6 +70,7 @@ def play(cfg: PlayCfg) -> None:
 
     In the window, arrows, Home, End and Enter drive the robot.
     """
+    # Everything that can be wrong is checked before PyTorch is imported, which takes seconds.
     plain_id(cfg.task_id)
     check_inputs("--motions", cfg.motions)
     check_size("--num-envs", cfg.num_envs)
@@ -87,12 +88,14 @@ def play(cfg: PlayCfg) -> None:
 
     policy, task, _ = policy_and_task(cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions)
     if cfg.scan:
+        # Raises the error that the task has no scan, before environments are made.
         find_height_scan(task)
     scenes = make_scenes(task, command, cfg.clips, cfg.seconds)
     if cfg.web:
         from legged_envs.viewing.web.play import play as serve_page
 
         port = DEFAULT_PORT if cfg.port is None else cfg.port
+        # Without --seconds the page stays until Ctrl-C.
         end = cfg.seconds or math.inf
         serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end)
     else:
@@ -104,6 +107,7 @@ def check_web_options(cfg: PlayCfg) -> None:
     if cfg.video is not None:
         raise ValueError("--web shows the robots in a browser: it takes no --video")
     check_installed("viser", "trimesh", extra="web")
+    # Before the environments are made, which takes seconds.
     check_port(HOST, DEFAULT_PORT if cfg.port is None else cfg.port)
 
 
@@ -125,6 +129,7 @@ def find_video_path(cfg: PlayCfg) -> Path | None:
         ValueError: If the file is not an .mp4, or cannot be written.
     """
     video = cfg.video
+    # macOS and Windows have a display without this variable.
     has_display = sys.platform != "linux" or os.environ.get("DISPLAY")
     if video is None and not cfg.web and not has_display:
         video = DEFAULT_VIDEO
@@ -132,6 +137,7 @@ def find_video_path(cfg: PlayCfg) -> Path | None:
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
         check_output("--video", video)
+        # Matplotlib has the font of the labels.
         check_installed("imageio_ffmpeg", "matplotlib")
     return video
 
@@ -155,6 +161,7 @@ def make_command(cfg: PlayCfg) -> tuple[float, float, float] | None:
         raise ValueError(
             f"{cfg.task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz"
         )
+    # One part that is given makes the others 0.
     return (cfg.vx or 0.0, cfg.vy or 0.0, cfg.wz or 0.0)
 
 
@@ -165,6 +172,7 @@ def make_changes(cfg: PlayCfg) -> dict[str, Any]:
         ValueError: If the task has no such tiles, or the robot no such appearance.
     """
     changes = dict(cfg.changes)
+    # The options for tiles come after --changes: they replace the same fields.
     changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
     if cfg.appearance is not None:
         from legged_envs.sim.render.appearance import find_appearance

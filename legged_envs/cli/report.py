@@ -27,4 +27,5 @@ def report(cfg: ReportCfg) -> None:
     from legged_envs.evaluation.report import write_report
     from legged_envs.training.prepare import default_config
 
+    # The evaluation must not import the training, so the default configuration is passed in.
     write_report(cfg.runs, cfg.out, default_config)

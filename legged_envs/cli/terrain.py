@@ -32,14 +32,17 @@ class TerrainReportCfg:
 
 def terrain(cfg: TerrainReportCfg) -> None:
     """Make kinds of terrain, print how high and how steep they are, and draw them."""
+    # Help does not wait for this import.
     from legged_envs.terrains import GENERATORS, TerrainCfg
     from legged_envs.terrains.report import report
 
     check_known("unknown kind of terrain", cfg.kinds, GENERATORS, "kinds")
+    # A kind that is named twice has its columns once.
     kinds = list(dict.fromkeys(cfg.kinds or GENERATORS))
     whole_number("--rows", cfg.rows)
     columns = len(kinds)
     if cfg.columns is not None:
+        # With fewer columns than kinds, some kinds would be missing.
         columns = whole_number("--columns", cfg.columns, least=len(kinds))
     levels = range(cfg.rows)
     if cfg.level is not None:
@@ -53,6 +56,7 @@ def terrain(cfg: TerrainReportCfg) -> None:
         kinds=dict.fromkeys(kinds, 1.0),
         rows=cfg.rows,
         columns=columns,
+        # The flat ground around the tiles would count in heights and slopes.
         border=0.0,
         seed=cfg.seed,
     )

@@ -38,9 +38,11 @@ def choose_tiles(task_id: str, kind: str | None, level: int | None) -> dict[str,
     if kind is not None:
         kinds = terrain_of_task(task_id, "--terrain").kinds
         check_known("unknown kind of terrain", [kind], GENERATORS, "kinds")
+        # The kind need not be one of the task, so a policy can be tried on new ground.
         changes["scene.terrain.kinds"] = {kind: kinds.get(kind, KindCfg())}
     if level is not None:
         rows = terrain_of_task(task_id, "--level").rows
         whole_number("--level", level, least=0, most=rows - 1)
+        # The range from which the level at the start is drawn.
         changes["scene.terrain.first_levels"] = (level, level)
     return changes

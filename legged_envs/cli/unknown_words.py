@@ -20,6 +20,7 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
         options: Dataclass of the verb's options.
     """
     known = [*option_names(options), *GENERAL_OPTIONS]
+    # tyro knows the options of an algorithm only after its name on the command line.
     if options is TrainCfg:
         owners = []
         for algorithm, algorithm_options in ALGORITHMS.items():
@@ -48,12 +49,14 @@ def option_names(options: type[Any], prefix: str = "--") -> list[str]:
     names = []
     for option in fields(options):
         name = option.name.replace("_", "-")
+        # A positional argument is written without its name.
         if Positional in get_args(option.type):
             continue
         if is_dataclass(option.type) and isinstance(option.type, type):
             names.extend(option_names(option.type, prefix=f"{prefix}{name}."))
             continue
         names.append(prefix + name)
+        # tyro makes two options of a bool.
         if option.type is bool:
             names.append(f"{prefix}no-{name}")
     return names

@@ -19,6 +19,7 @@ from legged_envs.viewing.labels import draw_label, label_scenes
 from legged_envs.viewing.scenes import Scene, make_scenes
 from legged_envs.viewing.watch import make_watched_envs, watch
 
+# Both are multiples of 16, the block size of the encoder.
 RENDER_SIZE = (960, 544)
 """Size of rendered frames without ``viewer.resolution``, pixels."""
 VIDEO_WIDTH = 720
@@ -86,6 +87,7 @@ def film(
     import imageio_ffmpeg
 
     core = unwrap(envs)
+    # A film plays in real time, so frames are whole numbers of control steps apart.
     steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
     moments = watch(envs, policy, groups, scenes)
     frames = _render_frames(core, moments, steps_per_frame)
@@ -105,6 +107,7 @@ def film(
         output_params=["-preset", "veryfast", "-vf", f"scale={width}:-2:flags=area"],
     )
     try:
+        # Closing waits for the encoder: only then the file is complete.
         with closing(writer):
             # The first value starts the generator. It is no frame.
             writer.send(None)
@@ -112,8 +115,10 @@ def film(
             show("filming", min(1 / num_frames, 1.0))
             for count, frame in enumerate(frames, start=2):
                 writer.send(frame.tobytes())
+                # The number of frames is an estimate, because scenes are rounded to whole steps.
                 show("filming", min(count / num_frames, 1.0))
     except BaseException:
+        # Also after Ctrl-C: a part of an mp4 cannot be played.
         path.unlink(missing_ok=True)
         raise
 
@@ -121,6 +126,7 @@ def film(
 def _render_frames(
     core: CoreVectorEnv, moments: Iterator[Scene], steps_per_frame: int
 ) -> Iterator[np.ndarray]:
+    # Labels see each step, also those without a frame: they average velocities.
     for step, (scene, label) in enumerate(label_scenes(core, moments)):
         if step % steps_per_frame == 0:
             yield render_frame(core, scene, label)

@@ -72,6 +72,7 @@ def _picture_robot(robot: RobotCfg) -> np.ndarray:
     task_id = _find_shipped_task(robot)
     if task_id is None:
         with closing(make_simulation("mujoco", robot, SimCfg(), 1, "cpu")) as sim:
+            # Before this, the bodies have no poses.
             sim.forward(torch.tensor([0]))
             return _render_robot(sim)
     policy, cfg, _ = policy_and_task(task_id)
@@ -94,10 +95,12 @@ def _find_shipped_task(robot: RobotCfg) -> str | None:
 def _render_robot(sim: Simulation) -> np.ndarray:
     """Render the robot from a distance at which it fills the picture."""
     model, data = stand(sim.robot)
+    # Body 0 is the world, with the ground.
     is_robot = model.geom_bodyid > 0
     length = np.ptp(data.geom_xpos[is_robot, 0]) + 2 * model.geom_rbound[is_robot].mean()
     height = (data.geom_xpos[is_robot, 2] + model.geom_rbound[is_robot]).max()
     distance = max(DISTANCE_PER_LENGTH * length, DISTANCE_PER_HEIGHT * height)
+    # Each robot is seen from the same side, whichever way it walked.
     azimuth = heading(sim.root_quat_w)[0].item() + CAMERA_AZIMUTH
     # The camera's origin is the base, and it looks at the middle of the robot's height.
     middle = 0.5 * height - sim.robot.base_height

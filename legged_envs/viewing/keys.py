@@ -46,12 +46,12 @@ class Keys:
     """
 
     def __init__(self, cfg: TaskCfg):
+        self.command: Command | None = None
+        """The command. None until the first of :data:`KEYS` is pressed."""
+        self._shown_command: Command | None = None
         self._ranges: tuple[Range, ...] = ()
         if kind_of(cfg).has_velocity_command:
             self._ranges = find_command_ranges(cfg)
-        self._shown_command: Command | None = None
-        self.command: Command | None = None
-        """The command. None until the first of :data:`KEYS` is pressed."""
 
     def press(self, key: int) -> None:
         """Change the command by a key.
@@ -59,6 +59,7 @@ class Keys:
         Args:
             key: GLFW's number. A key that is not in :data:`KEYS` belongs to the window.
         """
+        # The first key changes the command that is shown, so that a walking robot does not stop.
         start = self.command or self._shown_command
         if key not in KEYS or start is None:
             return

@@ -33,6 +33,7 @@ class SmoothedVelocity:
         """
         vx, vy = core.robot.lin_vel_b[env_id, :2].tolist()
         wz = core.robot.ang_vel_b[env_id, 2].item()
+        # An exponential average needs no history.
         measured = np.array((vx, vy, wz))
         self.value += (measured - self.value) * core.step_dt / SMOOTHING_TIME
 
@@ -46,6 +47,7 @@ def label_scenes(core: CoreVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple
     """
     velocity = SmoothedVelocity()
     for scene in scenes:
+        # A robot that imitates a motion has no command to compare its velocity with.
         if scene.clip is not None:
             yield scene, scene.clip
             continue
@@ -68,6 +70,7 @@ def draw_label(picture: np.ndarray, label: str) -> None:
         label: One or two lines of text.
     """
     ink = _render_text(label, picture.shape[1])
+    # The letters stay readable on a bright sky.
     background = picture[:LABEL_HEIGHT] * (LABEL_BRIGHTNESS * (1.0 - ink))
     picture[:LABEL_HEIGHT] = background + 255.0 * ink
 
@@ -77,6 +80,7 @@ def _render_text(text: str, width: int) -> np.ndarray:
     from matplotlib import get_data_path
     from PIL import Image, ImageDraw, ImageFont
 
+    # Matplotlib ships this font. Its letters have one width, so that numbers do not jump.
     font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf", LETTER_SIZE)
     image = Image.new("L", (width, LABEL_HEIGHT))
     centre = (width / 2, LABEL_HEIGHT / 2)

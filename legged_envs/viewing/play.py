@@ -41,6 +41,7 @@ def play(
     console = Console()
     with showing(console, LINE_INTERVAL) as show:
         film_policy(task_id, cfg, policy, video, scenes, show, scan)
+    # rich would take brackets in a path for its markup.
     console.print(f"wrote {video}", markup=False)
 
 
@@ -62,6 +63,7 @@ def play_in_window(
     core = unwrap(envs)
     keys = Keys(cfg)
     shown: Iterable[Scene] = scenes
+    # A robot that imitates motions takes no command from keys.
     if scenes[0].command is not None:
         shown = keys.drive(scenes, core.step_dt)
     moments = watch(envs, policy, tuple(policy.inputs), shown)
@@ -70,6 +72,7 @@ def play_in_window(
         window_is_open = core.sim.view(0, label, keys.press)
         if not window_is_open:
             break
+        # Due times add up: after a slow frame the next ones catch up, so that time stays real.
         next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))
     envs.close()

@@ -81,6 +81,7 @@ def make_scenes(
                 f"--video-seconds must be at least a control step of {step_dt:g} s "
                 f"for each of {len(chosen)} scenes, got {total}"
             )
+    # Written so that NaN is refused too.
     elif seconds is not None and not step_dt <= seconds < inf:
         raise ValueError(
             f"--seconds must be at least a control step of {step_dt:g} s, got {seconds}"
@@ -120,6 +121,7 @@ def make_tour(cfg: TaskCfg) -> list[Command]:
         vy = _scale_to_range(y_part, ranges["lin_vel_y"])
         wz = _scale_to_range(turn_part, ranges["ang_vel_z"])
         command = (vx, vy, wz)
+        # A part in a direction that the task does not have becomes 0.
         stands = command == (0.0, 0.0, 0.0)
         shall_stand = (x_part, y_part, turn_part) == (0.0, 0.0, 0.0)
         if (shall_stand or not stands) and command not in commands:
@@ -130,6 +132,7 @@ def make_tour(cfg: TaskCfg) -> list[Command]:
 def _scale_to_range(part: float, span: Range) -> float:
     """Return a fraction of the end of a range that lies in its direction, within the range."""
     low, high = span
+    # Parts are signed. Backwards, the length of the range is −low.
     end = high if part > 0.0 else -low
     return min(max(part * end, low), high)
 

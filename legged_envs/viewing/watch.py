@@ -47,6 +47,7 @@ def make_watched_envs(
     """
     events = {}
     for name, event in cfg.events.items():
+        # Others randomise the robot or push it. Then two films of a policy would differ.
         if event.purpose == "place":
             if event.func is reset_to_reference:
                 # Without parameters, the start has no noise.
@@ -110,6 +111,7 @@ def watch(
     for scene in scenes:
         if scene.clip is not None or not observation:
             observation = start_scene(envs, scene, seed=0)
+        # Without a reset: the robot walks on from one command to the next.
         elif scene.command != command:
             _hold_command(core, scene, observation)
         command = scene.command
@@ -120,6 +122,7 @@ def watch(
             observation, _, terminated, truncated, _ = envs.step(action)
             yield scene
             ended = terminated | truncated
+            # The environments have no autoreset, so that the end can be seen before the reset.
             if ended.any():
                 observation = start_scene(envs, scene, options={"reset_mask": ended})
 
@@ -150,6 +153,7 @@ def start_scene(
     # The clip is pinned only for this reset, so that the start of the episode is that of the clip.
     motion.pin(motion.player.library.clip_ids(scene.clip).squeeze(), torch.tensor(0.0))
     observation, _ = envs.reset(seed=seed, options=options)
+    # Episodes that start later choose their own clip and time again.
     motion.release()
     return observation
 

@@ -47,6 +47,7 @@ class Asset:
         self.options = options
         """Options with which it is read."""
         self._max_speeds: dict[str, float] = {}
+        # Sets the speeds of the joints, too.
         self.spec = self.read(visuals=False)
         """Specification without the shapes that are only seen."""
         model = self.spec.compile()
@@ -54,6 +55,7 @@ class Asset:
         self.body_names = [model.body(i).name for i in range(1, model.nbody)]
         """Names of the bodies."""
         dof_joints = np.flatnonzero(model.jnt_type != mujoco.mjtJoint.mjJNT_FREE)
+        # Isaac Gym does not count a free joint.
         self.dof_names = [model.joint(i).name for i in dof_joints]
         """Names of the joints, without the free joint."""
         self.mass: np.ndarray = model.body_mass[1:]

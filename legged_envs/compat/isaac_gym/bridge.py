@@ -76,6 +76,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         """Metadata of Gymnasium."""
         self._max_observation = _get_clip(task, "clip_observations", "clip_obs")
         max_action = _get_clip(task, "clip_actions", "clip_actions")
+
         self.single_observation_space = Box(
             -self._max_observation, self._max_observation, (task.obs_buf.shape[1],)
         )
@@ -87,6 +88,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         """Space of actions."""
         self._cost_function = costs
+        # Called once here: the names of the costs are known only from its result.
         self.cost_names = tuple(costs(task)) if costs is not None else ()
         """Names of the costs."""
         for name in cost_limits:

@@ -64,6 +64,7 @@ class Gym(TensorFunctions, PictureFunctions):
                 f"use SIM_PHYSX, got {type!r}"
             )
         params.check("create_sim")
+        # Codebases ask for the GPU by default. On a machine without one they run on the CPU.
         if not (params.use_gpu_pipeline and torch.cuda.is_available()):
             return Sim(params, torch.device("cpu"))
         num_gpus = torch.cuda.device_count()
@@ -131,6 +132,7 @@ class Gym(TensorFunctions, PictureFunctions):
         """Read a URDF or MJCF file."""
         if options is None:
             options = AssetOptions()
+        # Scripts change their record of options and load the next asset with it.
         return Asset(Path(rootpath) / filename, copy.deepcopy(options))
 
     def get_asset_dof_count(self, asset: Asset) -> int:
@@ -218,6 +220,7 @@ class Gym(TensorFunctions, PictureFunctions):
 
     def find_actor_handle(self, env: Env, name: str) -> int:
         """Return the handle of the actor with a name, or −1."""
+        # The first of several actors with one name, as in Isaac Gym.
         for handle, actor in enumerate(env.actors):
             if actor.name == name:
                 return handle
@@ -228,6 +231,7 @@ class Gym(TensorFunctions, PictureFunctions):
         names = env.actor(handle).asset.body_names
         if name not in names:
             return -1
+        # Bodies of an environment are numbered through, in the order of its actors.
         num_before = 0
         for actor in env.actors[:handle]:
             num_before += len(actor.asset.body_names)
@@ -333,12 +337,14 @@ def _check_dof_properties(given: np.ndarray, present: np.ndarray) -> None:
             f"expected what get_asset_dof_properties gives, of shape {present.shape}"
         )
     for name in NOT_NEGATIVE_FIELDS:
+        # An infinite stiffness or effort would become NaN in the engine.
         values = given[name]
         if not ((values >= 0) & np.isfinite(values)).all():
             raise ValueError(
                 f"set_actor_dof_properties: {name} must be finite and not negative, "
                 f"got {values.tolist()}"
             )
+    # Limits of a joint without limits are not read, so they may be in any order.
     is_unlimited = ~given["hasLimits"]
     if not (is_unlimited | (given["lower"] <= given["upper"])).all():
         raise ValueError(

@@ -32,6 +32,7 @@ class PictureFunctions:
         if type != IMAGE_COLOR:
             raise NotImplementedError(f"get_camera_image draws IMAGE_COLOR alone, got {type!r}")
         picture = camera.picture()
+        # Isaac Gym's pictures have an alpha channel, and pixels in one row of bytes.
         opaque = np.full_like(picture[..., :1], 255)
         return np.dstack((picture, opaque)).reshape(len(picture), -1)
 
@@ -71,6 +72,7 @@ class PictureFunctions:
 
     def sync_frame_time(self, sim: Sim) -> None:
         """Wait until as much time has passed as was simulated since the last call."""
+        # Measured from the last call, so that a slow step is followed by a shorter wait.
         shown_at, shown_frame = sim.shown
         frame = sim.state.frame_count if sim.state else 0
         due = shown_at + (frame - shown_frame) * sim.params.dt

@@ -23,6 +23,7 @@ def parse_device_str(device: str) -> tuple[str, int]:
     name = str(device).lower()
     if not re.fullmatch(r"(cpu|cuda|gpu)(:\d+)?", name):
         raise ValueError(f"a device must be 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
+    # Isaac Gym takes gpu for cuda.
     kind, _, number = present_device(name.replace("gpu", "cuda")).partition(":")
     return kind, int(number or 0)
 
@@ -105,6 +106,7 @@ def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
     Raises:
         ValueError: If a name is nearly one of Isaac Gym's.
     """
+    # Other names are ignored, so a typo would be lost without a word.
     check_spelling("the sim config", config, SimParams.FIELDS)
     for name, value in config.items():
         if name == "gravity":

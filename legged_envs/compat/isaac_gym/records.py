@@ -97,6 +97,7 @@ class Record:
             )
         expected = type(self.FIELDS[name])
         if expected is float:
+            # Codebases write elements of tensors and NumPy scalars into records.
             value = float(value.item() if hasattr(value, "item") else value)
             if not isfinite(value):
                 raise ValueError(f"gymapi.{record}.{name} must be finite, got {value}")
@@ -180,6 +181,7 @@ class SimParams(Record):
         Raises:
             ValueError: If ``dt`` or ``substeps`` is not positive, or ``substeps`` is no integer.
         """
+        # YAML files may have 2.0 for 2.
         is_count = int(self.substeps) == self.substeps >= 1
         if not (self.dt > 0 and is_count):
             raise ValueError(

@@ -100,6 +100,7 @@ class State:
             # Body 0 is the world, which Isaac Gym does not count.
             "bodies": self.model.nbody - 1,
         }
+
         self.arguments = TensorArguments(self.num_envs, sizes, device)
         """Checks of tensors that are given."""
         self.constants_changed = np.zeros(self.num_envs, bool)

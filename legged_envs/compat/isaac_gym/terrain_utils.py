@@ -212,8 +212,10 @@ def stepping_stones_terrain(
         # Each row begins at a random place, with a part of a stone at the border.
         first = np.random.randint(0, size)
         for x in (first - gap - size, *range(first, terrain.width, size + gap)):
-            stone = (slice(max(x, 0), max(x + size, 0)), slice(y, y + size))
-            terrain.height_field_raw[stone] = np.random.choice(choices)
+            begin = max(x, 0)
+            end = max(x + size, 0)
+            # A height is drawn also for a stone outside of the tile: the draws decide the others.
+            terrain.height_field_raw[begin:end, y : y + size] = np.random.choice(choices)
     terrain.flatten_middle(platform_size)
     return terrain
 
@@ -255,7 +257,8 @@ def convert_heightfield_to_trimesh(
     vertices[..., 1] = moved_y * horizontal_scale
     vertices[..., 2] = height_field_raw * vertical_scale
     # Index of the vertex with the least x and y of each cell.
-    first = (x[:-1, :-1] * columns + y[:-1, :-1]).ravel()
+    vertex_ids = np.arange(rows * columns).reshape(rows, columns)
+    first = vertex_ids[:-1, :-1].ravel()
     upper = np.stack((first, first + columns + 1, first + 1), axis=1)
     lower = np.stack((first, first + columns, first + columns + 1), axis=1)
     triangles = np.stack((upper, lower), axis=1).reshape(-1, 3).astype(np.uint32)
@@ -275,10 +278,12 @@ def _compute_shifts(heights: np.ndarray, steep: float) -> tuple[np.ndarray, np.n
     shift_x = np.zeros(heights.shape, int)
     shift_y = np.zeros(heights.shape, int)
     diagonal = np.zeros(heights.shape, int)
-    _add_shifts(shift_x[:-1], shift_x[1:], heights[1:] - heights[:-1], steep)
-    _add_shifts(shift_y[:, :-1], shift_y[:, 1:], heights[:, 1:] - heights[:, :-1], steep)
-    across = heights[1:, 1:] - heights[:-1, :-1]
-    _add_shifts(diagonal[:-1, :-1], diagonal[1:, 1:], across, steep)
+    rise_x = np.diff(heights, axis=0)
+    _add_shifts(shift_x[:-1], shift_x[1:], rise_x, steep)
+    rise_y = np.diff(heights, axis=1)
+    _add_shifts(shift_y[:, :-1], shift_y[:, 1:], rise_y, steep)
+    rise_across = heights[1:, 1:] - heights[:-1, :-1]
+    _add_shifts(diagonal[:-1, :-1], diagonal[1:, 1:], rise_across, steep)
     diagonal_x = np.where(shift_y == 0, diagonal, 0)
     diagonal_y = np.where(shift_x == 0, diagonal, 0)
     return np.where(shift_x, shift_x, diagonal_x), np.where(shift_y, shift_y, diagonal_y)

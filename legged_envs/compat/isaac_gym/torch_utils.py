@@ -93,9 +93,13 @@ def quat_mul(a: Tensor, b: Tensor) -> Tensor:
     Returns:
         Quaternions ``(w_a v_b + w_b v_a + v_a × v_b, w_a w_b − v_a · v_b)``. Shape: (…, 4).
     """
-    w = a[..., 3:] * b[..., 3:] - (a[..., :3] * b[..., :3]).sum(-1, keepdim=True)
-    cross = torch.cross(a[..., :3], b[..., :3], dim=-1)
-    return torch.cat((a[..., 3:] * b[..., :3] + b[..., 3:] * a[..., :3] + cross, w), dim=-1)
+    v_a = a[..., :3]
+    w_a = a[..., 3:]
+    v_b = b[..., :3]
+    w_b = b[..., 3:]
+    w = w_a * w_b - (v_a * v_b).sum(-1, keepdim=True)
+    v = w_a * v_b + w_b * v_a + torch.cross(v_a, v_b, dim=-1)
+    return torch.cat((v, w), dim=-1)
 
 
 def quat_conjugate(a: Tensor) -> Tensor:
@@ -116,9 +120,11 @@ def quat_apply(a: Tensor, b: Tensor) -> Tensor:
     # Codebases give quaternions and vectors in different shapes of the same number of rows.
     quat = a.reshape(-1, 4)
     vector = b.reshape(-1, 3)
-    axis = quat[:, :3]
-    turn = torch.cross(axis, vector, dim=-1) * 2
-    return (vector + quat[:, 3:] * turn + torch.cross(axis, turn, dim=-1)).view(b.shape)
+    u = quat[:, :3]
+    w = quat[:, 3:]
+    turn = torch.cross(u, vector, dim=-1) * 2
+    rotated = vector + w * turn + torch.cross(u, turn, dim=-1)
+    return rotated.view(b.shape)
 
 
 def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
@@ -145,7 +151,9 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
         Unit quaternions. Shape: (n, 4).
     """
     half = (angle / 2).unsqueeze(-1)
-    return normalize(torch.cat((normalize(axis) * half.sin(), half.cos()), dim=-1))
+    v = normalize(axis) * half.sin()
+    # Rounding makes lengths differ from 1 in the last digits.
+    return normalize(torch.cat((v, half.cos()), dim=-1))
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -54,6 +54,7 @@ def _make_geom_mesh(model: mujoco.MjModel, geom: int) -> Any:
     geom_type = int(model.geom_type[geom])
     if geom_type == mujoco.mjtGeom.mjGEOM_MESH:
         mesh = _copy_mesh(model, model.geom_dataid[geom])
+    # Shapes that are fully transparent mark places.
     elif rgba[3] > 0.0:
         mesh = _make_primitive(geom_type, model.geom_size[geom])
     else:
@@ -64,6 +65,7 @@ def _make_geom_mesh(model: mujoco.MjModel, geom: int) -> Any:
     pose[:3, :3] = quaternion_matrix(model.geom_quat[geom])[:3, :3]
     pose[:3, 3] = model.geom_pos[geom]
     material = model.geom_matid[geom]
+    # A color of the geom itself comes before that of its material, as in MuJoCo.
     if material >= 0 and np.allclose(rgba, DEFAULT_RGBA):
         rgba = model.mat_rgba[material]
     mesh.visual.vertex_colors = np.uint8(255.0 * rgba)
@@ -117,6 +119,7 @@ def _vertex_normals(mesh: Any) -> np.ndarray:
     normals = np.zeros_like(mesh.vertices)
     np.add.at(normals, mesh.faces.ravel(), np.repeat(face_normals, 3, axis=0))
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    # A vertex without faces has the length 0.
     return normals / lengths.clip(1e-12)
 
 

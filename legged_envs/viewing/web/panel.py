@@ -49,7 +49,9 @@ class Panel:
         self, server: viser.ViserServer, session: Session, cfg: TaskCfg, scenes: Sequence[Scene]
     ):
         self.server = server
+        """Server of the page."""
         self.session = session
+        """The session that the controls drive."""
         self.stream = SceneStream(server, session)
         """The robots on the page."""
         self.controls: dict[str, Any] = {}
@@ -134,6 +136,8 @@ class Panel:
             for name, weight in zip(rewards.names, rewards.weights, strict=True):
                 value = 1.0 if weight != 0.0 else 0.0
                 self._add_slider(f"weight of {name}", low=0.0, high=2.0, step=0.02, value=value)
+                # A term that the task does not weigh can be tried: its slider begins at 0, and 1
+                # is a weight of 1.
                 defaults[name] = weight or 1.0
         return defaults
 
@@ -181,6 +185,8 @@ class Panel:
         if not self.controls["pause"].value:
             self._time_due += self.controls["speed"].value / FRAMES_PER_SECOND
         step_dt = self.session.core.step_dt
+        # Rounded to whole steps. A frame of 0.04 s has always two steps of 0.02 s, also if the
+        # sums are a little off.
         while self._time_due > 0.5 * step_dt:
             self._time_due -= step_dt
             self.session.step()
@@ -239,6 +245,7 @@ class Panel:
                 self.session.core.rewards.set_weight(name, values[label] * default)
         if "clip" in changed:
             self.session.restart(replace(self.session.scene, clip=values["clip"]))
+        # Placing robots restarts them, so a restart in the same frame is done by it.
         if "terrain" in changed or "level" in changed:
             self.session.place_robots(values["terrain"], int(values["level"]))
         elif "restart" in changed:

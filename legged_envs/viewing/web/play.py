@@ -106,6 +106,7 @@ def play(
 
 def _show_frames(server: "viser.ViserServer", panel: "Panel", end: float) -> None:
     """Show frames in real time for ``end`` seconds, and print their number and price at the end."""
+    # The price is CPU time: the wall time of a frame is fixed by the frame rate.
     frame_time = 1.0 / FRAMES_PER_SECOND
     seconds = 0.0
     cpu_seconds = 0.0
@@ -114,6 +115,7 @@ def _show_frames(server: "viser.ViserServer", panel: "Panel", end: float) -> Non
     due = time.perf_counter()
     try:
         while seconds < end:
+            # Robots that nobody sees take no time of the CPU.
             if math.isinf(end) and not server.get_clients():
                 time.sleep(frame_time)
                 continue

@@ -32,6 +32,7 @@ class Plot:
             # The first column is the time, which is no curve.
             series: list[Any] = [{}]
             for index, name in enumerate(names):
+                # Hues are spread evenly, so that the curves differ as much as possible.
                 color = make_color(index / len(names), saturated=name != LIMIT)
                 series.append({"label": name, "stroke": color, "width": 1.5})
             self._handle = gui.add_uplot(

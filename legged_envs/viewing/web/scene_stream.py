@@ -62,6 +62,7 @@ class SceneStream:
         server.scene.configure_default_lights(cast_shadow=False)
         self._world = server.scene.add_frame("/world", show_axes=False)
         side = math.ceil(math.sqrt(self._core.num_envs))
+
         self.offsets = self._arrange_worlds(side)
         """Position of the world of each environment on the page, m. Shape: (num_envs, 3)."""
         self.bodies = self._add_bodies()
@@ -100,6 +101,7 @@ class SceneStream:
             mesh = make_body_mesh(model, body)
             if mesh is None:
                 continue
+            # One batch for all robots: the browser draws it in one call.
             bodies[body] = self._server.scene.add_batched_meshes_trimesh(
                 f"/world/{body}",
                 mesh,
@@ -217,6 +219,7 @@ class SceneStream:
         start = sim.body_pos_w + torch.from_numpy(self.offsets).float()[:, None]
         force = sim.contact_force_w
         end = start + force * (WEIGHT_ARROW_LENGTH / self._weight)
+        # Bodies without contact would have arrows without length.
         is_shown = force.norm(dim=-1) > SMALLEST_SHOWN_FORCE
         self.forces.points = torch.stack((start, end), dim=2)[is_shown].numpy()
 
@@ -234,6 +237,8 @@ class SceneStream:
         """
         indices = (root[:2] - terrain.low) / terrain.horizontal_scale
         window = [round(index / WINDOW_STEP) * WINDOW_STEP for index in indices]
+        # A mesh of the whole field would be too large to send, and one around each position too
+        # many.
         if window == self._field_window:
             return
         self._field_window = window

@@ -36,9 +36,13 @@ class Session:
 
     def __init__(self, envs: VectorEnv, policy: Policy, scene: Scene):
         self.envs = envs
+        """The environments."""
         self.core = unwrap(envs)
+        """Their core, without wrappers."""
         self.policy = policy
+        """Policy that acts."""
         self.scene = scene
+        """Present scene."""
         self.rewards = torch.zeros_like(self.core.rewards.episode_sums)
         """Weighted reward terms per second, averaged over ``SMOOTHING_TIME``. Shape: (num_envs,
         num_terms)."""
@@ -58,6 +62,7 @@ class Session:
         """
         if scene is not None:
             self.scene = scene
+        # The robot jumps away from the mouse that holds it.
         self.pull = None
         self.observation = start_scene(self.envs, self.scene)
 
@@ -65,6 +70,8 @@ class Session:
         """Run one control step."""
         core = self.core
         step_dt = core.step_dt
+        # A reset clears the sums. There is none before they are read again, because robots are
+        # reset at the end of this function.
         sums_before = core.rewards.episode_sums.clone()
         if self.pull is not None:
             self._push_robot(*self.pull)
@@ -122,6 +129,7 @@ class Session:
         robots = torch.arange(self.core.num_envs)
         # Robots are distributed over the columns of this kind in turn.
         columns = torch.tensor(matching)[robots % len(matching)]
+        # Without a curriculum, robots stay on the tiles that are written here.
         ground.levels.fill_(level)
         ground.columns.copy_(columns)
         self.restart()
@@ -140,6 +148,7 @@ class Session:
         if isinstance(policy, Path):
             policy = load_policy(policy)
         policy.check(self.core)
+        # Tried on the present observation before it acts.
         if not self._act(policy).isfinite().all():
             raise ValueError(f"the policy of {policy.task_id!r} gives no finite actions here")
         self.policy = policy
