@@ -234,15 +234,15 @@ def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
 def test_a_policy_that_does_not_fit_hints_at_changes(tmp_path):
     policy = load_policy(write_run(tmp_path / "run", changes={"actions.joint_position.scale": 0.8}))
     with pytest.raises(
-        ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"
+        ValueError, match=r"Legged/Go2-Flat-v0.*action_scale.*0\.8.*0\.6.*--changes"
     ):
         policy.check(make_core(make_task_cfg(GO2), 1))
 
 
 def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
-    with pytest.raises(ValueError, match=r"takes policy, reference") as mimic:
+    with pytest.raises(ValueError, match=r"policy.*reference") as mimic:
         load_shipped_policy(MIMIC).check(make_core(make_task_cfg(GO2), 1), ("policy",))
-    with pytest.raises(ValueError, match=r"reference = None") as velocity:
+    with pytest.raises(ValueError, match=r"reference.*None") as velocity:
         load_shipped_policy(GO2).check(make_core(make_task_cfg(MIMIC), 1))
     assert MIMIC in str(mimic.value)
     assert GO2 in str(velocity.value)
@@ -255,17 +255,17 @@ def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
         (
             MIMIC,
             GO2,
-            "one of 'Legged/Go2-Mimic-v0', which imitates motions, and 'Legged/Go2-Flat-v0' follows",
+            "Legged/Go2-Mimic-v0.*Legged/Go2-Flat-v0",
         ),
         (
             GO2,
             MIMIC,
-            "one of 'Legged/Go2-Flat-v0', which follows velocity commands, and 'Legged/Go2-Mimic-v0' imit",
+            "Legged/Go2-Flat-v0.*Legged/Go2-Mimic-v0",
         ),
         (
             GO2,
             G1,
-            "of 'Legged/Go2-Flat-v0' was trained with robot = go2, 'Legged/G1-Flat-v0' has g1",
+            "Legged/Go2-Flat-v0.*robot.*go2.*Legged/G1-Flat-v0.*g1",
         ),
     ],
 )
@@ -283,7 +283,7 @@ def test_a_policy_of_another_kind_of_task_or_robot_is_refused_before_its_changes
 @pytest.mark.parametrize(("options", "command"), [(EvaluateCfg, evaluate), (PlayCfg, play)])
 def test_clips_that_the_task_has_not_got_hint_at_motions(options, command, tmp_path, never):
     run = write_run(tmp_path / "run", MIMIC, clips=["trot", "kick"])
-    with pytest.raises(ValueError, match=r"no clip 'kick'; clips: bound.*--motions"):
+    with pytest.raises(ValueError, match=r"'kick'.*bound.*--motions"):
         command(options(MIMIC, run))
 
 
@@ -300,7 +300,7 @@ def test_a_run_folder_stands_for_its_policy(tmp_path):
 
 
 def test_an_evaluation_has_episodes(never):
-    with pytest.raises(ValueError, match="--episodes must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match=r"--episodes.*0"):
         evaluate(EvaluateCfg(GO2, episodes=0))
 
 
@@ -310,7 +310,7 @@ def test_numbers_that_could_not_be_written_are_refused_before_they_are_measured(
 ):
     (tmp_path / "text.txt").write_text("no JSON")
     (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(ValueError, match=r"--json must name"):
+    with pytest.raises(ValueError, match="--json"):
         evaluate(EvaluateCfg(GO2, episodes=1, json=tmp_path / place))
 
 
@@ -323,24 +323,20 @@ def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(bench, "main", lambda *args: pytest.fail("something was measured"))
-    with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
+    with pytest.raises(ValueError, match="--json"):
         run_bench(BenchCfg(GO2, json=tmp_path))
 
 
 @pytest.mark.parametrize("task_id", [GO2, MIMIC])
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.001, float("nan"), float("inf")])
 def test_a_time_without_a_control_step_is_refused(task_id, seconds, tmp_path, never):
-    with pytest.raises(
-        ValueError, match=rf"--seconds must be at least a control step of 0\.02 s, got {seconds}"
-    ):
+    with pytest.raises(ValueError, match=rf"--seconds.*0\.02 s.*{seconds}"):
         play(PlayCfg(task_id, video=tmp_path / "play.mp4", seconds=seconds))
 
 
 def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
     cfg = make_task_cfg(GO2)
-    with pytest.raises(
-        ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"
-    ):
+    with pytest.raises(ValueError, match=r"seconds.*0\.02 s.*-1\.0"):
         film_policy(
             GO2,
             cfg,
@@ -357,13 +353,13 @@ def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(
 ):
     (tmp_path / "folder.mp4").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=rf"--video must name a file that .*{place}"):
+    with pytest.raises(ValueError, match=rf"--video.*{place}"):
         play(PlayCfg(GO2, video=tmp_path / place, seconds=0.1))
 
 
 @pytest.mark.parametrize("rounds", [0, -1])
 def test_a_benchmark_has_rounds(rounds):
-    with pytest.raises(ValueError, match=f"rounds must be a positive integer, got {rounds}"):
+    with pytest.raises(ValueError, match=rf"rounds.*{rounds}"):
         run_bench(BenchCfg(GO2, rounds))
 
 
@@ -499,9 +495,7 @@ def test_a_picture_shows_each_robot_in_its_place(tmp_path, monkeypatch, capsys):
     tiles = [sheet[:72, :96], sheet[:72, 96:], sheet[72:, :96]]
     assert all(tile.std() > 10 for tile in tiles)
     assert all(np.abs(one - other).max() > 60 for one, other in itertools.combinations(tiles, 2))
-    with pytest.raises(
-        ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"
-    ):
+    with pytest.raises(ValueError, match=r"--picture.*\.png.*\.jpg.*\.gif"):
         list_tasks(ListCfg(picture=tmp_path / "robots.gif"))
 
 
@@ -777,10 +771,10 @@ def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
     for cfg in (make_task_cfg(GO2), "my_robots.spot", None):
         with pytest.raises(
             TypeError,
-            match=r"a function that makes a configuration, or its name as 'module:function'",
+            match="module:function",
         ):
             legged_envs.register("Mine/Other-v0", cfg)
-    with pytest.raises(ValueError, match="'CartPole-v1' is that of another environment"):
+    with pytest.raises(ValueError, match="CartPole-v1"):
         legged_envs.register("CartPole-v1", "my_robots.spot:spot_flat")
     with pytest.raises(gym.error.Error, match="Malformed"):
         legged_envs.register("no id", "my_robots.spot:spot_flat")
@@ -790,7 +784,7 @@ def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
 def test_a_model_that_is_not_there_is_named():
     with pytest.raises(
         FileNotFoundError,
-        match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute",
+        match=r"'cat'.*cat\.xml",
     ):
         make_core(
             override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}),
