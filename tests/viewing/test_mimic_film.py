@@ -157,9 +157,12 @@ class Imitation(CoreVectorEnv):
         self.device, self.step_dt = self.sim.device, self.sim.cfg.step_dt
         self.motion = HeldMotion(1)
         self.cfg = make_task_cfg("Legged/Go2-Mimic-v0")
-        self.commands = SimpleNamespace(terms={"motion": self.motion})
         self.resets: list[dict] = []
         """Seed or options of each reset, and the clip that it started."""
+
+    @property
+    def commands(self):
+        return SimpleNamespace(terms={"motion": self.motion})
 
     def reset(self, *, seed=None, options=None):
         ids, player = torch.arange(1), self.motion.player
