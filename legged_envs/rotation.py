@@ -97,8 +97,10 @@ def from_yaw(yaw: torch.Tensor) -> torch.Tensor:
 
 
 def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
-    """Return the rotation by ``pitch``, rad, about y, positive nose down. Shapes: (...,) → (...,
-    4)."""
+    """Return the rotation by the angle ``pitch``, rad, about the y axis, as a quaternion.
+
+    A positive angle turns a robot's front, +x, downwards. Shapes: (...,) → (..., 4).
+    """
     zero = torch.zeros_like(pitch)
     return torch.stack((torch.cos(0.5 * pitch), zero, torch.sin(0.5 * pitch), zero), dim=-1)
 

@@ -1,4 +1,4 @@
-"""Height fields to walk on: tiles of kinds and difficulties, or an array, an image or a mesh."""
+"""Rough ground as height fields, made of generated square tiles or of a user's array or file."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -32,7 +32,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a name that needs NumPy when it is first used: configurations do without NumPy."""
+    """Import a name that needs NumPy when it is first used.
+
+    Configurations of terrains can so be made without NumPy.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"legged_envs.terrains.{_MODULES[name]}")

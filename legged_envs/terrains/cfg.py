@@ -1,5 +1,4 @@
-"""Configuration of a terrain: kinds of tiles with their shares, sizes and levels, or a source of
-heights."""
+"""Configuration of a terrain: generated tiles of rough ground, or heights from an array or file."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,9 +7,9 @@ from legged_envs.checks import check_number, check_range, whole_number
 from legged_envs.configuration import Configuration
 
 MIN_TILE_SIZE = 2.0
-"""Smallest side of a tile, m. A robot and a short path fit on it."""
+"""Smallest side of a tile of ground, m. There is room for a robot and a short path on it."""
 MAX_POINTS = 2**26
-"""Largest number of points of a field. They take a quarter of a gigabyte."""
+"""Largest number of points of a height field. They need a quarter of a gigabyte of memory."""
 MIXTURE = {
     "slope_up": 0.1,
     "slope_down": 0.1,
@@ -19,71 +18,95 @@ MIXTURE = {
     "stairs_down": 0.25,
     "obstacles": 0.2,
 }
-"""Shares of the kinds in LeggedGym-Ex's ``go2``. Its slopes are divided between up and down."""
+"""Default kinds of tiles, and the share of the columns of each.
+
+They are those of LeggedGym-Ex's ``go2``. Its share of slopes is divided between up and down.
+"""
 
 
 @dataclass
 class KindCfg(Configuration):
-    """Configuration of one kind of tile: its share of the columns and its generator."""
+    """Configuration of one kind of ground, such as stairs: its share of the terrain and its shape.
+
+    The terrain is a field of square tiles. All tiles of a column have the same kind.
+    """
 
     proportion: float = 1.0
-    """Share of the columns, relative to the shares of the other kinds."""
+    """Share of the columns with this kind, relative to the shares of the other kinds."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Parameters of the generator (:mod:`legged_envs.terrains.generators`). The others keep their
-    defaults."""
+    """Parameters of the generator function by name, such as ``{"width": 0.3}``.
+
+    Parameters that are not given have their defaults (:mod:`legged_envs.terrains.generators`).
+    """
     generator: str = ""
-    """Name of the generator. Empty: the name of the kind. One generator can make several kinds."""
+    """Name of the generator function, a key of ``GENERATORS``. Empty: the name of the kind.
+
+    With it, several kinds can have the same generator with different parameters.
+    """
 
 
 @dataclass
 class TerrainCfg(Configuration):
     """Configuration of a terrain: a field of square tiles, or the heights of a ``source``.
 
-    The rows of the field, along x, are levels of difficulty. Its columns, along y, are kinds.
+    Rows of tiles, which follow one another along x, are levels of difficulty. Columns of tiles,
+    which follow one another along y, have a kind each, such as stairs or slopes.
     """
 
     kinds: dict[str, Any] = field(default_factory=MIXTURE.copy)
-    """Name of each kind → :class:`KindCfg`, in the order of their columns.
+    """Kinds of tiles by name, in the order of their columns: a :class:`KindCfg` each.
 
-    A number stands for ``KindCfg(proportion)``. Each column has the kind that covers its middle
-    when the shares are laid side by side. A kind with less than half a column's share may get no
-    column.
+    A number is short for ``KindCfg(proportion)``. Each kind has a share of the total width of the
+    columns, and a column has the kind at its middle. A kind with less than half of the width of a
+    column may have no column.
     """
     rows: int = 10
-    """Number of levels. The difficulty of level i is i / ``rows``."""
+    """Number of levels of difficulty. The difficulty of level i is i / ``rows``."""
     columns: int = 20
     """Number of tiles in each level."""
     size: float = 8.0
-    """Side of a tile, m, at least 2 m."""
+    """Side of a square tile, m. It is at least 2 m and a multiple of ``horizontal_scale``."""
     border: float = 20.0
-    """Width of the margin around all tiles, m. It is flat. Around a ``source`` it is as high as the
-    nearest point at the edge."""
-    horizontal_scale: float = 0.1
-    """Distance between neighbouring points, m. ``size`` and ``border`` are multiples of it."""
-    vertical_scale: float = 0.005
-    """Step of the heights, m: they are multiples of it. Those of a ``source`` are not rounded."""
-    slope_threshold: float = 0.75
-    """Slope between two neighbouring points above which there is an edge, as on a stair."""
-    seed: int = 0
-    """Seed of the tiles. Each tile has a random stream of its (``seed``, row, column)."""
-    first_levels: tuple[int, int] = (0, 5)
-    """First and last level on which robots start. A level above the last one means the last one."""
-    source: Any = None
-    """Heights in place of kinds; they make one tile, with its middle above (0, 0). One of:
+    """Width of the margin around the field of tiles, m, a multiple of ``horizontal_scale``.
 
-    - a NumPy array of heights, m, [x, y], or the path of one (.npy);
+    The margin is flat, at height 0. Around a ``source`` each of its points has the height of the
+    nearest point of the source.
+    """
+    horizontal_scale: float = 0.1
+    """Distance between neighbouring points of the height field along x and y, m."""
+    vertical_scale: float = 0.005
+    """Resolution of heights, m. Heights of generated tiles are multiples of it; those of a
+    ``source`` are not rounded."""
+    slope_threshold: float = 0.75
+    """Slope between two neighbouring points above which there is an edge, such as that of a stair.
+
+    Costs and observations of the distance to edges use it.
+    """
+    seed: int = 0
+    """Seed of the generated tiles. A tile's random numbers depend on (``seed``, row, column)."""
+    first_levels: tuple[int, int] = (0, 5)
+    """Lowest and highest level on which robots start at first. A level above the last one is
+    replaced by the last one."""
+    source: Any = None
+    """Heights to use in place of generated tiles. They are one tile, centred on (0, 0). One of:
+
+    - a NumPy array of heights, m, indexed [x, y], or the path of one (.npy);
     - the path of an image (.png, .tif, .tiff): one point per pixel, x to the right and y upwards;
     - the path of a mesh (.stl, .obj, .ply), m, with z upwards.
     """
     source_height: float = 1.0
-    """Height of white above black in an image, m. Floating-point pixels, as in elevation files, are
-    heights in m and are not scaled."""
+    """Height of white above black in an image that is the ``source``, m.
+
+    Floating-point pixels, as in elevation files, are heights in m and are not scaled.
+    """
 
     def __post_init__(self) -> None:
         self._complete_kinds()
 
     def check(self) -> None:
-        """Check each field by itself; :func:`~legged_envs.terrains.check_terrain` also makes tiles.
+        """Check that all fields are in their ranges, without making a tile.
+
+        :func:`~legged_envs.terrains.check_terrain` also checks that the tiles can be made.
 
         Raises:
             ValueError: A field is wrong. The message names it.

@@ -1,20 +1,21 @@
-"""Kinds of tiles: functions that give the heights of a tile at a difficulty d.
+"""Generators of rough ground: functions that return the heights of a square tile.
 
-A kind is a function of a difficulty, a random stream and a grid. It returns heights, m, at the
-points of the grid, (n, n) float32. It raises a ValueError for parameters outside of their ranges.
+Each function makes one kind of tile, such as stairs. Its first arguments are a difficulty d in
+[0, 1), a random stream and a :class:`Grid` with the points of the tile. It returns the heights of
+the points, m, with shape (n, n), and raises a ValueError for parameters outside of their ranges.
 
-A parameter that is a pair of numbers has the first value at d = 0 and changes linearly towards the
-second at d = 1. Robots start on a flat platform in the middle. Its side is a part of the tile's
-side: 3/8 are 3 m of 8 m.
+A parameter that is a pair of numbers has the first value at d = 0 and changes linearly to the
+second value at d = 1. Robots start on a flat platform in the middle of the tile. The parameter
+``platform`` is its side as a fraction of the tile's side: 3/8 are 3 m of 8 m.
 
-**Tiles meet at height 0.** The outermost points of each tile are set to 0, so that any two tiles
-fit without a wall. What climbs outwards (``slope_up``, ``stairs_up``, ``pit``) therefore has its
-middle below 0, and what descends outwards has it above. Where heights jump, the wall is not
-vertical: it falls over the ``horizontal_scale`` between two points. A gap of n points is n cells
-wide half way down.
+**Tiles meet at height 0.** The outermost points of each tile are set to 0, so that there is no
+step between any two tiles. Ground that climbs outwards (``slope_up``, ``stairs_up``, ``pit``)
+therefore has its middle below 0, and ground that descends outwards has its middle above 0. Walls
+are not vertical: they fall over the distance ``horizontal_scale`` between two points. A gap of n
+points is n cells wide at half of its depth.
 
-Formulas and defaults are those of LeggedGym-Ex, and those of Isaac Lab's rough terrains for kinds
-that LeggedGym-Ex lacks.
+Formulas and defaults are those of LeggedGym-Ex. Kinds that LeggedGym-Ex does not have are those of
+Isaac Lab's rough terrains.
 """
 
 import inspect
@@ -29,31 +30,37 @@ from legged_envs.terrains.cfg import TerrainCfg
 from legged_envs.terrains.grid import CELL_TOLERANCE, Array, Grid, check_heights
 
 Random = np.random.Generator
-"""A random stream."""
+"""Type of the random stream of a tile."""
 Pair = tuple[float, float]
-"""Values of a parameter at d = 0 and at d = 1."""
+"""Type of a parameter that depends on the difficulty d: its values at d = 0 and at d = 1."""
 Generator = Callable[..., Array]
-"""A kind of tile: ``kind(difficulty, random, grid, **parameters)`` → heights, m, (n, n)."""
+"""Type of a generator of tiles: ``function(difficulty, random, grid, **parameters)``.
+
+It returns the heights of the tile's points, m. Shape: (n, n).
+"""
 GENERATORS: dict[str, Generator] = {}
-"""Name of a kind → the checked function ``kind(difficulty, random, grid, **parameters)``, which
-gives the heights, m. Shape: (n, n), float32."""
+"""Generators of tiles by the names of their kinds, as :func:`register_kind` adds them.
+
+``GENERATORS[name](difficulty, random, grid, **parameters)`` checks its arguments and returns the
+heights of the tile's points, m. Shape: (n, n), float32.
+"""
 
 
 def register_kind(name: str, function: Generator) -> None:
-    """Add a kind that :class:`~legged_envs.terrains.TerrainCfg` can name, or replace it.
+    """Add a kind of tile to ``GENERATORS``, for use in ``TerrainCfg.kinds``, or replace one.
 
-    The heights of ``function`` are rounded to ``vertical_scale``, and those of the outermost points
-    become 0. A parameter with a number, or a tuple of numbers, as its default must be given in the
-    same form and must not be negative.
+    The heights of ``function`` are rounded to multiples of ``vertical_scale``, and those of the
+    outermost points are set to 0. A parameter with a number or a tuple of numbers as its default
+    only accepts values of the same form that are not negative.
 
     The function in ``GENERATORS`` raises a ValueError for a difficulty outside of [0, 1), for
-    unknown parameters, and for heights that are not finite, have another shape or differ by more
+    unknown parameters, and for heights that are not finite, have another shape, or differ by more
     than 10 m between neighbouring points.
 
     Args:
         name: Name of the kind.
-        function: ``function(difficulty, random, grid, **parameters)``, which returns heights, m, at
-            the points of ``grid``. Shape: (n, n).
+        function: ``function(difficulty, random, grid, **parameters)``. It returns the heights of
+            the points of ``grid``, a :class:`Grid`, m. Shape: (n, n).
     """
     parameters = list(inspect.signature(function).parameters.values())
     # The first three are difficulty, random and grid.
@@ -70,7 +77,7 @@ def register_kind(name: str, function: Generator) -> None:
         rounded = grid.rounded(raw) + 0.0
         is_outermost = grid.beyond(grid.half - grid.horizontal_scale / 2)
         heights = np.where(is_outermost, 0.0, rounded)
-        # Once more, because the edge at 0 can make a new wall.
+        # Checked again, because setting the outermost points to 0 can make a high wall.
         check_heights(f"heights of {name!r}", heights)
         return heights.astype(np.float32)
 
@@ -94,22 +101,23 @@ def _check_params(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> Non
 
 
 def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> Array:
-    """Make the heights of one tile, m.
+    """Return the heights of one tile of a terrain.
 
     Args:
-        cfg: The terrain.
+        cfg: Configuration of the terrain.
         grid: Points of the tile.
-        kind: One of ``cfg.kinds``.
-        row: Level of the tile.
-        column: Column of the tile. It chooses the random stream, not the kind.
+        kind: Kind of the tile, a key of ``cfg.kinds``.
+        row: Row of the tile, its level. The difficulty is ``row / cfg.rows``.
+        column: Column of the tile. Together with the row it selects the random stream. The kind
+            does not depend on it.
 
     Returns:
-        The heights, m. Shape: (n, n), float32.
+        Heights of the points, m. Shape: (n, n), float32.
 
     Raises:
         ValueError: The tile cannot be made. The message names the kind.
     """
-    # A kind without a generator is called after it.
+    # A kind without a generator has the name of its generator.
     generator = cfg.kinds[kind].generator or kind
     check_known("TerrainCfg.kinds has no kind", [generator], GENERATORS, "there are")
     difficulty = row / cfg.rows
@@ -118,7 +126,7 @@ def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> 
         random = np.random.default_rng((cfg.seed, row, column))
         return GENERATORS[generator](difficulty, random, grid, **cfg.kinds[kind].params)
     except ValueError as error:
-        # The generator knows its parameter, only this place knows the field of the configuration.
+        # The error of the generator names its parameter. The field of the configuration is added.
         raise ValueError(f"TerrainCfg.kinds[{kind!r}]: {error}") from error
 
 
@@ -134,9 +142,16 @@ def slope_down(
     slope: Pair = (0.0, 0.4),
     platform: float = 3 / 8,
 ) -> Array:
-    """Make a pyramid that falls outwards with ``slope`` 0.4 d.
+    """Return the heights of a pyramid: ground that falls outwards with the slope 0.4 d.
 
-    ``slope_up`` is the same upside down, to be climbed.
+    ``slope_up`` is the same upside down, which robots climb.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Not used.
+        grid: Points of the tile.
+        slope: Slopes at d = 0 and d = 1.
+        platform: Side of the flat platform in the middle, as a fraction of the tile's side.
     """
     around = grid.half - np.maximum(grid.ring, grid.middle(platform))
     return _at(difficulty, slope) * around
@@ -149,7 +164,10 @@ def slope_up(
     slope: Pair = (0.0, 0.4),
     platform: float = 3 / 8,
 ) -> Array:
-    """Make a funnel that climbs outwards with ``slope`` 0.4 d: ``slope_down`` upside down."""
+    """Return the heights of a funnel: ground that climbs outwards with the slope 0.4 d.
+
+    It is ``slope_down`` upside down, with the same parameters.
+    """
     return -slope_down(difficulty, random, grid, slope, platform)
 
 
@@ -160,10 +178,17 @@ def rough(
     spread: Pair = (0.02, 0.1),
     spacing: float = 0.2,
 ) -> Array:
-    """Make noise: random multiples of ``vertical_scale`` in ± ``spread`` / 2, m.
+    """Return the heights of uneven ground: random heights from −``spread`` / 2 to ``spread`` / 2.
 
-    The random points are ``spacing`` apart, m. Heights between them are linear. The spread is from
-    the ends of Isaac Lab's range; at d = 1 it is LeggedGym-Ex's ± 0.05 m. The platform is 1/8.
+    Heights between the random points are linear. The platform is 1/8 of the tile's side. The
+    default spreads are the ends of Isaac Lab's range; at d = 1 they give LeggedGym-Ex's ± 0.05 m.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        spread: Differences between the highest and the lowest random height at d = 0 and d = 1, m.
+        spacing: Distance between neighbouring random points, m.
     """
     # Highest multiple of the vertical scale within the spread.
     steps = int(_at(difficulty, spread) / 2 / grid.vertical_scale + CELL_TOLERANCE)
@@ -185,8 +210,17 @@ def rough_slope(
     slope: Pair = (0.0, 0.4),
     spread: Pair = (0.1, 0.1),
 ) -> Array:
-    """Make ``slope_down`` with the noise of ``rough``, ± 0.05 m (legged_gym). The platform is
-    3/8."""
+    """Return the heights of a pyramid with uneven ground: ``slope_down`` plus ``rough``.
+
+    The unevenness is ± 0.05 m, as in legged_gym. The platform is 3/8 of the tile's side.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        slope: Slopes at d = 0 and d = 1.
+        spread: Differences between the highest and the lowest random height at d = 0 and d = 1, m.
+    """
     noise = rough(difficulty, random, grid, spread) * grid.beyond(grid.middle(3 / 8))
     return slope_down(difficulty, random, grid, slope) + noise
 
@@ -198,9 +232,14 @@ def rubble(
     height: Pair = (0.02, 0.1),
     width: float = 0.3,
 ) -> Array:
-    """Make ``boxes`` of 0.3 m between ± ``height`` 0.02 + 0.08 d, m, with the noise of ``rough``.
+    """Return the heights of rubble: ``boxes`` plus ``rough``. The numbers are this package's.
 
-    The numbers are this package's.
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        height: Largest absolute heights of the boxes at d = 0 and d = 1, m.
+        width: Side of a box, m.
     """
     # The boxes draw their random numbers before the noise.
     blocks = boxes(difficulty, random, grid, height, width)
@@ -215,10 +254,18 @@ def stairs_down(
     width: float = 0.4,
     platform: float = 3 / 8,
 ) -> Array:
-    """Make square stairs that lead down outwards, with steps of ``height`` 0.05 + 0.15 d, m.
+    """Return the heights of square stairs around the platform that lead down outwards.
 
-    A step is ``width`` wide, m. There are as many steps as fit around the platform. The platform
-    gets the rest. ``stairs_up`` are the same upside down, to be climbed.
+    There are as many steps as fit around the platform, which is enlarged by the rest. ``stairs_up``
+    are the same upside down, which robots climb.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Not used.
+        grid: Points of the tile.
+        height: Heights of a step at d = 0 and d = 1, m.
+        width: Width of a step, m.
+        platform: Side of the flat platform in the middle, as a fraction of the tile's side.
     """
     middle = grid.middle(platform)
     check_number("width", width, grid.horizontal_scale, grid.half - middle)
@@ -234,7 +281,10 @@ def stairs_up(
     width: float = 0.4,
     platform: float = 3 / 8,
 ) -> Array:
-    """Make square stairs that lead up outwards: ``stairs_down`` upside down."""
+    """Return the heights of square stairs around the platform that lead up outwards.
+
+    They are ``stairs_down`` upside down, with the same parameters.
+    """
     return -stairs_down(difficulty, random, grid, height, width, platform)
 
 
@@ -246,9 +296,18 @@ def obstacles(
     side: Pair = (1.0, 2.0),
     count: int = 20,
 ) -> Array:
-    """Make ``count`` rectangles, later ones over earlier ones, with sides in the range ``side``, m.
+    """Return the heights of flat ground with random raised and sunken rectangles.
 
-    Their heights are −h, −h/2, h/2 or h with h = ``height`` 0.05 + 0.15 d, m. The platform is 3/8.
+    The height of a rectangle is −h, −h/2, h/2 or h, where h is ``height``. Where two overlap, the
+    later one counts. The platform is 3/8 of the tile's side.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        height: Values of h at d = 0 and d = 1, m.
+        side: Shortest and longest side of a rectangle, m, at any difficulty.
+        count: Number of rectangles.
     """
     check_number("side", max(side), grid.horizontal_scale, 2 * grid.half)
     shortest, longest = sorted(round(length / grid.horizontal_scale) for length in side)
@@ -272,11 +331,19 @@ def stones(
     gap: float = 0.1,
     depth: float = 1.0,
 ) -> Array:
-    """Make square stones at height 0, of ``size`` 1.5 (1.05 − d), m, and at least one cell.
+    """Return the heights of stepping stones: squares at height 0 with deep gaps between them.
 
-    They lie in lines along y, each of which is shifted at random. The gaps between them are whole
-    cells, ``gap`` wide and ``depth`` deep, m. There are no gaps at d = 0: LeggedGym-Ex's are 0.05 m
-    there, which cells of 0.1 m round to nothing. The depth is this package's. The platform is 1/2.
+    The stones are in lines along y. Each line is shifted at random. The platform is 1/2 of the
+    tile's side. At d = 0 there are no gaps: those of LeggedGym-Ex are then 0.05 m wide, which
+    cells of 0.1 m round to 0. The default depth is this package's.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        size: Sides of a stone at d = 0 and d = 1, m. A stone has at least one cell of the grid.
+        gap: Width of the gaps, m, rounded down to whole cells.
+        depth: Depth of the gaps, m.
     """
     stone = int(_at(difficulty, size) / grid.horizontal_scale + CELL_TOLERANCE)
     # Without the bound, coarse grids would have holes only.
@@ -302,9 +369,17 @@ def gap(
     depth: float = 1.0,
     platform: float = 3 / 8,
 ) -> Array:
-    """Make a ditch around the platform, ``width`` 1.0 d and ``depth`` deep, m.
+    """Return the heights of flat ground with a square ditch around the platform.
 
-    The depth is this package's.
+    The default depth is this package's.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Not used.
+        grid: Points of the tile.
+        width: Widths of the ditch at d = 0 and d = 1, m.
+        depth: Depth of the ditch, m.
+        platform: Side of the flat platform in the middle, as a fraction of the tile's side.
     """
     inner = grid.middle(platform)
     across = _at(difficulty, width)
@@ -321,7 +396,15 @@ def pit(
     depth: Pair = (0.0, 0.3),
     platform: float = 1 / 2,
 ) -> Array:
-    """Make a platform ``depth`` 0.3 d below the ground, m, to be climbed out of."""
+    """Return the heights of flat ground with a sunken platform, from which robots climb out.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Not used.
+        grid: Points of the tile.
+        depth: Depths of the platform below the ground at d = 0 and d = 1, m.
+        platform: Side of the platform in the middle, as a fraction of the tile's side.
+    """
     is_pit = ~grid.beyond(grid.middle(platform))
     return -_at(difficulty, depth) * is_pit
 
@@ -333,10 +416,17 @@ def wave(
     amplitude: Pair = (0.0, 0.2),
     waves: float = 4.0,
 ) -> Array:
-    """Make waves A/2 (cos ky + sin kx), ``waves`` of them to a tile (Isaac Lab).
+    """Return the heights of waves, A/2 (cos ky + sin kx), as in Isaac Lab.
 
-    The amplitude A, m, is this package's. The waves rise within a quarter of a wavelength from the
-    platform, 1/8, and from the edge of the tile.
+    Within a quarter of a wavelength from the platform, which is 1/8 of the tile's side, and from
+    the edge of the tile, the waves are lower. The default amplitude A is this package's.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Not used.
+        grid: Points of the tile.
+        amplitude: Amplitudes A at d = 0 and d = 1, m.
+        waves: Number of wavelengths along the tile's side, 2π / k each.
     """
     k = np.pi * waves / grid.half
     # Distance to the nearest flat ground, so that the waves meet it without a step.
@@ -353,15 +443,22 @@ def boxes(
     height: Pair = (0.05, 0.2),
     width: float = 0.45,
 ) -> Array:
-    """Make boxes of ``width``, m, side by side, each between ± ``height`` 0.05 + 0.15 d, m.
+    """Return the heights of square boxes side by side, each with a random height.
 
-    It is Isaac Lab's random grid. The ground is flat around as many boxes as fit. The platform is
-    1/4.
+    It is the random grid of Isaac Lab. There are as many boxes as fit into the tile. The ground
+    around them is flat. The platform is 1/4 of the tile's side.
+
+    Args:
+        difficulty: Difficulty d in [0, 1).
+        random: Random stream of the tile.
+        grid: Points of the tile.
+        height: Largest absolute heights of a box at d = 0 and d = 1, m.
+        width: Side of a box, m.
     """
     check_number("width", width, grid.horizontal_scale, 2 * grid.half)
     count = int(2 * grid.half / width + CELL_TOLERANCE)
     column = np.floor(grid.x[:, 0] / width + count / 2 + CELL_TOLERANCE)
-    # 0 and count + 1 stand for the flat ground around the boxes.
+    # Indices 0 and count + 1 are the flat ground around the boxes.
     index = np.clip(column, -1, count).astype(int) + 1
     heights = random.uniform(-1.0, 1.0, (count, count)) * _at(difficulty, height)
     with_margin = np.pad(heights, 1)

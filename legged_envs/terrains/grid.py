@@ -1,4 +1,4 @@
-"""The points of a tile, and checks of heights at points."""
+"""The points of a square tile of ground, and checks of their heights."""
 
 from typing import Any
 
@@ -8,30 +8,31 @@ import numpy.typing as npt
 from legged_envs.checks import check_number
 
 Array = npt.NDArray[Any]
-"""A NumPy array."""
+"""Type of a NumPy array with elements of any type."""
 MAX_HEIGHT_STEP = 10.0
-"""Largest difference between neighbouring points, m. Beyond it heights are probably in other
-units."""
+"""Largest height difference between neighbouring points, m. Larger ones are probably heights in
+other units."""
 CELL_TOLERANCE = 1e-6
-"""Tolerance of distances, in cells: sums of 0.1 m are not exactly equal in floating point."""
+"""Tolerance of distances, as a fraction of a cell. It covers rounding errors in sums of lengths."""
 
 
 class Grid:
-    """The points of one square tile, of which the outermost are shared with its neighbours.
+    """The points of one square tile of ground. Generators of tiles return a height for each.
 
-    There are n = ``size`` / ``horizontal_scale`` + 1 points along each side.
+    There are n = ``size`` / ``horizontal_scale`` + 1 points along each side. The outermost points
+    are shared with neighbouring tiles. A cell is the square between four neighbouring points.
 
     Args:
         size: Side of the tile, m.
         horizontal_scale: Distance between neighbouring points, m.
-        vertical_scale: Step of the heights, m.
+        vertical_scale: Resolution of heights, m.
     """
 
     def __init__(self, size: float, horizontal_scale: float, vertical_scale: float):
         self.horizontal_scale = horizontal_scale
         """Distance between neighbouring points, m."""
         self.vertical_scale = vertical_scale
-        """Step of the heights, m."""
+        """Resolution of heights, m: heights of a tile are multiples of it."""
         self.cells = round(size / horizontal_scale)
         """Number of cells along each side: n − 1."""
         self.half = self.cells / 2 * horizontal_scale
@@ -44,19 +45,23 @@ class Grid:
         self.y = y
         """y of each point relative to the middle of the tile, m. Shape: (n, n)."""
         self.ring = np.maximum(abs(x), abs(y))
-        """max(|x|, |y|) of each point, m. It is constant on squares around the middle. Shape: (n,
-        n)."""
+        """Distance of each point from the middle, max(|x|, |y|), m. Shape: (n, n).
+
+        It is constant on squares around the middle of the tile.
+        """
 
     def beyond(self, distance: float) -> Array:
-        """Return True for points with a ``ring`` larger than ``distance``, m. Shape: (n, n),
-        bool."""
+        """Return True for points outside of the square with half side ``distance``, m.
+
+        The square is in the middle of the tile. Shape: (n, n), bool.
+        """
         return self.ring > distance + CELL_TOLERANCE * self.horizontal_scale
 
     def middle(self, platform: float) -> float:
-        """Return half of the side of a platform, m.
+        """Return half of the side of the flat platform in the middle of the tile, m.
 
         Args:
-            platform: Side of the platform as a part of the tile's, in [0, 1).
+            platform: Side of the platform as a fraction of the tile's side, in [0, 1).
 
         Raises:
             ValueError: ``platform`` is outside of [0, 1).
@@ -70,16 +75,16 @@ class Grid:
 
 
 def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = None) -> None:
-    """Check that heights are finite numbers in two dimensions, without spikes.
+    """Check that heights are a two-dimensional array of finite numbers without spikes.
 
     Args:
         where: Name of the heights in error messages.
-        heights: The heights, m.
-        shape: Expected shape. None: any in two dimensions.
+        heights: Heights, m.
+        shape: Expected shape. None: any shape with two dimensions.
 
     Raises:
-        ValueError: The heights have another kind or shape, are not finite, or differ by more than
-            ``MAX_HEIGHT_STEP`` between neighbours.
+        ValueError: The heights are not numbers, have another shape, are not finite, or differ by
+            more than ``MAX_HEIGHT_STEP`` between neighbouring points.
     """
     is_numeric = heights.dtype.kind in "iuf"
     # np.asarray makes an array of anything, also of objects and strings.
@@ -104,7 +109,7 @@ def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = No
 
 
 def steepest_step(heights: Array) -> float:
-    """Return the largest difference between neighbouring points, m."""
+    """Return the largest height difference between points that are neighbours along x or y, m."""
     # float32 would round differences of large heights.
     exact = heights.astype(np.float64)
     along_x = abs(np.diff(exact, axis=0)).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""Report on a terrain: a table of its tiles, a picture and a file of its heights."""
+"""Report on a terrain: a table of its tiles, a picture of them and a file of their heights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +17,16 @@ from legged_envs.terrains.terrain import column_kinds, make_terrain
 def report(
     cfg: TerrainCfg, levels: range, picture: Path | None = None, array: Path | None = None
 ) -> None:
-    """Print a table of the tiles: one row for each kind and level.
+    """Print a table of a terrain's tiles, and write a picture and a file of their heights.
+
+    The table has a row for each kind and level: lowest and highest point, largest step between
+    neighbouring points, and the time to make a tile.
 
     Args:
-        cfg: A terrain without a border.
-        levels: Neighbouring levels to report on.
-        picture: A .png into which the tiles are drawn.
-        array: A .npy into which the heights are written, m, [x, y].
+        cfg: Configuration of a terrain with ``border=0``.
+        levels: Successive levels of difficulty to report on.
+        picture: File (.png) for a picture of the tiles. None: no picture.
+        array: File (.npy) for the heights of the tiles, m, indexed [x, y]. None: no file.
     """
     grid = Grid(cfg.size, cfg.horizontal_scale, cfg.vertical_scale)
     kinds = column_kinds(cfg)

@@ -1,4 +1,4 @@
-"""Heights from an array, an image or a mesh."""
+"""Loads the heights of a terrain from an array, an image or a mesh."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,17 @@ from legged_envs.terrains.grid import Array, check_heights
 
 
 def load_source(cfg: TerrainCfg) -> Array:
-    """Load the heights of ``cfg.source``.
+    """Load the heights of the array or file in ``TerrainCfg.source``.
+
+    Args:
+        cfg: Configuration of the terrain, with a source.
 
     Returns:
-        The heights, m. Shape: (nx, ny), float32.
+        Heights of the points, m, ``cfg.horizontal_scale`` apart. Shape: (nx, ny), float32.
 
     Raises:
         ValueError: The source is not an array or a file of heights, or cannot be read.
-        FileNotFoundError: There is no file at that path.
+        FileNotFoundError: The file does not exist.
         ModuleNotFoundError: The module that reads the file is not installed.
     """
     where = "TerrainCfg.source"
@@ -134,4 +137,4 @@ READERS = {
     ".obj": _Reader("trimesh", _read_mesh),
     ".ply": _Reader("trimesh", _read_mesh),
 }
-"""Ending of a file → its reader."""
+"""Endings of files that can be the source of a terrain, and the reader of each."""

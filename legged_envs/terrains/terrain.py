@@ -1,4 +1,4 @@
-"""Height fields of many tiles."""
+"""Makes the height field of a terrain from many tiles, or from one source of heights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,14 @@ from legged_envs.terrains.sources import load_source
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Terrain:
-    """A height field centred on (0, 0) of the world, and the places on it where robots start."""
+    """A height field centred on (0, 0) of the world, with the places on it where robots start.
+
+    The field consists of rows × columns square tiles and a margin around them. A field from a
+    source of heights has one tile.
+    """
 
     heights: Array
-    """Heights of the points, m. Shape: (nx, ny), float32.
+    """Heights of all points, m. Shape: (nx, ny), float32.
 
     Point [i, j] is at x = ``low[0]`` + i · ``horizontal_scale`` and
     y = ``low[1]`` + j · ``horizontal_scale``.
@@ -24,32 +28,40 @@ class Terrain:
     horizontal_scale: float
     """Distance between neighbouring points, m."""
     low: tuple[float, float]
-    """x and y of the first point, m."""
+    """x and y of the first point, [0, 0], m. It is the corner of the field with the smallest x and
+    y."""
     origins: Array
-    """x and y of the middle of each tile, and the largest height near it, m. Near is the square of
-    2 × 2 m around the middle, 1 × 1 m for tiles below 4 m. Shape: (rows, columns, 3), float32."""
+    """Place on each tile where robots start: (x, y, z), m. Shape: (rows, columns, 3), float32.
+
+    x and y are the middle of the tile. z is the largest height in the square of 2 × 2 m around it,
+    or of 1 × 1 m for tiles with a side below 4 m.
+    """
     kinds: tuple[str, ...]
-    """Kind of each column."""
+    """Kind of the tiles in each column, such as ``"stairs_up"``. ``("source",)`` for a source."""
     size: float
-    """Side of a tile, m. For a source it is the shorter side."""
+    """Side of a square tile, m. For a source of heights it is the shorter side."""
     slope_threshold: float = 0.75
-    """Slope between two neighbouring points above which there is an edge."""
+    """Slope between two neighbouring points above which there is an edge, such as that of a
+    stair."""
     first_levels: tuple[int, int] = (0, 0)
-    """First and last level on which robots start."""
+    """Lowest and highest level (row of tiles) on which robots start at first."""
 
     @property
     def env_length(self) -> float:
-        """Side of a tile along x, m, as legged_gym names it."""
+        """Side of a tile along x, m. It equals ``size``; the name is that of legged_gym."""
         return self.size
 
     @property
     def env_width(self) -> float:
-        """Side of a tile along y, m, as legged_gym names it."""
+        """Side of a tile along y, m. It equals ``size``; the name is that of legged_gym."""
         return self.size
 
 
 def check_terrain(cfg: TerrainCfg) -> None:
-    """Check a configuration: its fields, each kind at the first and the last level, or its source.
+    """Check that a terrain can be made from a configuration.
+
+    All fields are checked. For each kind, the tiles of the first and the last level are made. A
+    source is loaded instead.
 
     Raises:
         ValueError: A field is wrong, a kind cannot be made or a source cannot be read. The message
@@ -70,12 +82,14 @@ def check_terrain(cfg: TerrainCfg) -> None:
 
 
 def make_terrain(cfg: TerrainCfg) -> Terrain:
-    """Make the terrain of a configuration. It is the same each time.
+    """Make the height field of a configuration. Equal configurations give equal fields.
 
-    A tile depends only on its kind, its difficulty and (seed, row, column).
+    The heights of a tile depend only on its kind, its difficulty and (seed, row, column).
 
     Raises:
-        ValueError: ``cfg`` is wrong (:func:`check_terrain`, which also raises for missing files).
+        ValueError: A field is wrong, a kind cannot be made or a source cannot be read.
+        FileNotFoundError: There is no file at the path of the source.
+        ModuleNotFoundError: The module that reads the source is not installed.
     """
     check_terrain(cfg)
     if cfg.source is None:
@@ -105,10 +119,10 @@ def make_terrain(cfg: TerrainCfg) -> Terrain:
 
 
 def column_kinds(cfg: TerrainCfg) -> tuple[str, ...]:
-    """Return the kind of each column.
+    """Return the kind of the tiles in each column of a terrain.
 
-    It is the kind that covers the column's middle when the shares are laid side by side. Where the
-    middle lies exactly between two kinds, it is the earlier one.
+    Each kind has a share of the total width of the columns. A column has the kind at its middle. If
+    the middle is exactly between two kinds, the column has the earlier one.
     """
     names = list(cfg.kinds)
     ends = np.cumsum([kind.proportion for kind in cfg.kinds.values()])
