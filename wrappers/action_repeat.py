@@ -64,6 +64,7 @@ class ActionRepeat(StatefulWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        # An episode may end before the last repeat, so that rows differ in their number of steps.
         num_steps = arrays.zeros_per_env(observation, self.num_envs, "int64") + 1
         if self.times > 1:
             # Copied, because the next step may write to the same arrays.
@@ -94,6 +95,7 @@ class ActionRepeat(StatefulWrapper):
     def _repeat_running(self, actions: Tree, earlier: Step, over: Array) -> Step:
         """Step once more, and keep the earlier step in the rows of the mask ``over``."""
         running = ~over
+        # First, so that layers below count nothing of rows that only wait for their reset.
         end_episodes(self.env, over)
         # Copied, because the next step may write to the same arrays. The reward is a copy already.
         observation, reward, terminated, truncated, info = earlier
@@ -118,7 +120,7 @@ def _summed_and_masks() -> tuple[str, ...]:
 
 
 def _sums(first: Info, second: Info) -> Info:
-    """Return what two infos report together under the summed keys.
+    """Return the sums of two infos under the summed keys.
 
     A mask holds where one of the two infos reports a number. The arrays are not those of
     ``second``.

@@ -97,10 +97,12 @@ class ActionScale(StatefulWrapper):
         if shape != self._shape:
             given = type(array).__name__ if shape is None else tuple(shape)
             raise ValueError(f"actions must be an array of shape {self._shape}, got {given}")
+        # Made again only if the kind or dtype changes: converting them in each step takes long.
         if not self._constants_fit(array):
             array = self._as_floats(array)
             self._constants = self._constants_for(array)
         constants = cast("_Affine", self._constants)
+        # Scaled before the clip, whose bounds are those of the environment below.
         if not self._keeps_range:
             array = array * constants.scale + constants.offset
         scaled: Any = clip(array, constants.low, constants.high)

@@ -181,6 +181,7 @@ def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[
     # Copied before the reset, which may write to the same arrays.
     last = arrays.map_arrays(arrays.copied, observation)
     reward = arrays.blank_rows(rows, reward)
+    # Flags of the old episode, which ran on, must not end the new one.
     terminated = terminated & ~rows
     truncated = truncated & ~rows
     begun, reset_info = _reset_rows(env, rows)
@@ -192,5 +193,6 @@ def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[
 
 
 def _reset_rows(env: Any, rows: Array) -> tuple[Tree, Info]:
+    # A copy, because an environment may keep or change the mask.
     observation, info = env.reset(options={"reset_mask": arrays.copied(rows)})
     return observation, info

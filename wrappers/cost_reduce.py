@@ -112,6 +112,7 @@ class CostReduce(StatefulWrapper):
             )
         xp = array_namespace(costs)
         is_floating = xp.isdtype(costs.dtype, "real floating")
+        # Weights of integer costs would be rounded to integers.
         dtype = costs.dtype if is_floating else xp.float32
         weights: Array = xp.astype(as_kind_of(1.0 / limits, costs), dtype)
         self._weights = weights
@@ -129,6 +130,7 @@ def _positive_limits(env: Env, names: Sequence[str] | None) -> NumPyArray:
             f"the environment has {len(names)} cost_names and {len(limits)} cost_limits"
         )
     for i, limit in enumerate(limits):
+        # Written with "not", so that NaN is refused too.
         if not limit > 0.0:
             name = i if names is None else repr(names[i])
             raise ValueError(

@@ -225,7 +225,7 @@ class FromCMDP(Env):
         self.cmdp.close()
 
     def save(self) -> State:
-        """Return what ``save`` of an OmniSafe environment returns, an empty dict for others."""
+        """Return the result of ``save`` of an OmniSafe environment; an empty dict for others."""
         return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
 
     def get_state(self) -> State:
@@ -255,7 +255,7 @@ def _autoreset_mode(cmdp: Layer) -> AutoresetMode:
 
 
 def reset_of_none(observation: Tree | None) -> tuple[Tree, Info]:
-    """Return what a reset of no environment returns: a copy of the last observation.
+    """Return the result of a reset of no environment: a copy of the last observation.
 
     Raises:
         RuntimeError: There is no last observation.

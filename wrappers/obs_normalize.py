@@ -92,6 +92,8 @@ class ObsNormalize(NormalizingWrapper):
         self, observation: Tree, info: Info, begun: Array, *, partial: bool
     ) -> tuple[Tree, Info]:
         info = {**info, "original_obs": observation}
+        # The other rows were normalised in their step. They are normalised before the new rows
+        # change the statistics, and so stay as they were.
         if partial:
             normalized = self._normalize(observation)
             self._push(observation, begun)
@@ -102,6 +104,7 @@ class ObsNormalize(NormalizingWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        # A new dict: the info of the environment below belongs to it.
         info = {**info, "original_obs": observation}
         final = info.get("final_obs")
         if final is not None:

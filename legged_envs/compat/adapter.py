@@ -1,4 +1,4 @@
-"""What the adapters share: a user's object with methods, the task that calls them, its configuration."""
+"""Base classes of tasks in the words of other frameworks: object, task and configuration."""
 
 import copy
 import dataclasses
@@ -125,7 +125,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
 
     @property
     def context(self) -> Any:
-        """What the terms of the managers see as ``env``."""
+        """Object that the terms of the managers get as ``env``."""
         return self.env
 
     def attach(self, env: CoreVectorEnv) -> None:
@@ -316,7 +316,7 @@ class UserTask(TableRepr, ABC):
     cfg: OwnCfg
     """Configuration in the words of the framework; ``core.cfg`` is made from it."""
     extras: Info
-    """What the task reports; ``extras["log"]`` and ``extras["episode"]`` join ``info["log"]``."""
+    """Results that the task reports; ``extras["log"]`` and ``extras["episode"]`` join ``info["log"]``."""
 
     def make_core(self, cfg: OwnCfg, num_envs: int, **arguments: Any) -> None:
         """Make the environment, unless it exists because it makes this object.

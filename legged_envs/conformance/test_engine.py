@@ -1,4 +1,4 @@
-"""What an engine must do.
+"""Tests that every engine must pass.
 
 Robots fall, stand, slide and trot by the laws of physics and as on the CPU engine from the same
 state. The engine keeps the promises of :class:`Simulation` about shapes, resets, states and bad

@@ -1,4 +1,4 @@
-"""How the maths of a step runs in PyTorch, and how its results leave."""
+"""The way in which a step runs in PyTorch, and copies of its results for the caller."""
 
 import functools
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ class ManagerSet:
 
     Args:
         env: The environment.
-        context: What the terms see as ``env``; by default the environment.
+        context: Object that the terms get as ``env``; by default the environment.
     """
 
     actions: managers.ActionManager
@@ -76,7 +76,7 @@ class ManagerSet:
         self.env = env
         """The environment."""
         self.context = env if context is None else context
-        """What the terms see as ``env``."""
+        """Object that the terms get as ``env``."""
         self.observation_limit = OBSERVATION_LIMIT
         """Bound that observations are clipped to."""
         self.changes: Changes = {}

@@ -51,7 +51,7 @@ class Spaces(NamedTuple):
 
 
 class Task(ABC):
-    """What :class:`~legged_envs.envs.core.CoreVectorEnv` asks of a task.
+    """Interface of a task, which :class:`~legged_envs.envs.core.CoreVectorEnv` calls.
 
     The core calls the methods in this order. When an environment is made: :meth:`attach`, then
     :meth:`build`. In a step: :meth:`act`, :meth:`evaluate`, :meth:`advance`, :meth:`observe`. In a

@@ -44,7 +44,7 @@ class EventTermCfg(Configuration):
     params: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of ``func``."""
     purpose: Purpose | None = None
-    """What the event is for. None: as in :data:`DEFAULT_PURPOSES`.
+    """Purpose of the event. None: as in :data:`DEFAULT_PURPOSES`.
 
     ``randomise``: vary the robot; left out when a policy is watched. ``place``: put the robot
     where an episode starts. ``disturb``: make the task harder; left out when a policy is watched

@@ -1,4 +1,4 @@
-"""What all managers have in common."""
+"""Base classes of the managers."""
 
 import math
 from abc import ABC, abstractmethod

@@ -49,6 +49,7 @@ def export(
     """
     given, cfg, _ = policy_and_task(task_id, policy)
     _check_exportable(given, policy)
+    # Before anything is written: a task that cannot be exported leaves no folder behind.
     scene_text = scene_xml(cfg)
     onnx = folder / ONNX_FILE
     weights = folder / POLICY_FILE
@@ -89,6 +90,7 @@ def scene_xml(cfg: TaskCfg) -> str:
     robot = cfg.robot
     spec = spec_on_ground(robot, cfg.sim)
     folder = robot.path.parent
+    # MJCF reads relative paths from the folder of the file, which is another one.
     spec.meshdir = str(folder / spec.meshdir)
     spec.texturedir = str(folder / spec.texturedir)
     base_pose = [0.0, 0.0, robot.base_height, 1.0, 0.0, 0.0, 0.0]

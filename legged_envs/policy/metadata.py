@@ -101,7 +101,7 @@ def contract(
     groups: Sequence[str] = ("policy",),
     changes: Changes | None = None,
 ) -> Contract:
-    """Return what a policy's inputs and outputs mean, to run it on another simulator or on a robot.
+    """Return the meaning of a policy's inputs and outputs, to run it elsewhere or on a robot.
 
     Args:
         task_id: Registered id of the task.
@@ -125,6 +125,7 @@ def contract(
         "action_size": gym.spaces.flatdim(env.single_action_space),
         "observation_limit": env.observation_limit,
     }
+    # Only then does a formula of the actions alone give the joint targets.
     if env.task.actions_are_targets:
         entries.update(_action_entries(env))
     entries["observation"] = inputs[groups[0]]
@@ -188,7 +189,7 @@ def _action_formula(env: CoreVectorEnv) -> str:
 
 
 def _command_entries(env: CoreVectorEnv) -> Contract:
-    """Return what a loop must know of the first motion command and the first gait clock."""
+    """Return the entries of the first motion command and of the first gait clock."""
     entries: Contract = {}
     for command in env.commands.terms.values():
         if isinstance(command, MotionCommand):

@@ -162,6 +162,7 @@ def describe(module: nn.Module) -> tuple[Description, dict[str, torch.Tensor]]:
 
 def _copied_weight(module: nn.Module, path: str) -> torch.Tensor:
     weight: torch.Tensor = operator.attrgetter(path)(module)
+    # safetensors writes contiguous tensors alone, and none that share memory.
     return weight.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 

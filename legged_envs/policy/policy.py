@@ -82,7 +82,7 @@ class Policy(TableRepr):
         self.network = network
         """Function of one tensor per observation group, with gradients if its weights have them."""
         self.contract = contract
-        """What the inputs and outputs mean; see `legged_envs.policy.metadata`."""
+        """Meaning of the inputs and outputs; see `legged_envs.policy.metadata`."""
         self.inputs: Inputs = policy_inputs(contract)
         """Observation groups that it takes, in order, and their terms."""
         self.task_id: str = contract.get("task_id", "")

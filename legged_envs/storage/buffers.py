@@ -188,6 +188,7 @@ class RolloutBuffers(TableRepr):
         assert self.actions_shape is not None
         self.actions = self._zeros(self.actions_shape)
         self.rewards = self._zeros((1,))
+        # uint8 and not bool, as in rsl_rl's storage.
         self.dones = self._zeros((1,), torch.uint8)
         self.dagger_actions = None
         if self.apply_dagger_actions:
@@ -241,8 +242,10 @@ class RolloutBuffers(TableRepr):
         return views[1]
 
     def state_dict(self) -> State:
-        """Return copies of everything, also of an unfinished rollout, as ``torch.save`` needs
-        it."""
+        """Return copies of all buffers and counters, for ``torch.save``.
+
+        The rollout need not be finished.
+        """
         buffers = {name: buffer.clone() for name, buffer in self._buffers().items()}
         return {
             "step": self.step,

@@ -59,7 +59,7 @@ BUFFERS = tuple(dict.fromkeys([*TRANSITION_BUFFERS.values(), *BATCH_BUFFERS.valu
 
 
 def is_like(tensor: object, row: torch.Tensor) -> bool:
-    """Return whether a tensor can be copied to a row of a buffer as it is."""
+    """Return True if a tensor can be copied to a row of a buffer as it is."""
     return (
         type(tensor) is torch.Tensor
         and tensor.shape == row.shape

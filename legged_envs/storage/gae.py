@@ -91,6 +91,7 @@ class Returns:
         # First the one-step differences δ_t = r_t + γ·V'_t − V_t, of all steps at once.
         torch.add(self.rewards, next_values, alpha=self.gamma, out=advantages)
         advantages.sub_(self.values)
+        # No advantage crosses the end of an episode, also where it was a time-out.
         decay = dones.logical_not().to(advantages.dtype)
         decay.mul_(self.gamma * self.lam)
         # Backwards: each step adds the finished advantage of the step after it.
@@ -117,6 +118,7 @@ class Returns:
         correction = min(1, num_samples - 1)
         std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=correction)
         self.advantages.sub_(mean)
+        # Equal advantages have a deviation of 0.
         self.advantages.div_(std.add_(1e-8))
 
     def _check_finite(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:

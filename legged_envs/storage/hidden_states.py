@@ -30,7 +30,7 @@ class _Network:
 
     @property
     def kind(self) -> str:
-        """Return what a state is, in words."""
+        """Description of a state, for errors."""
         return _kind(self.is_tuple, len(self.buffers))
 
 
@@ -50,7 +50,7 @@ class HiddenStateBuffers:
         self._networks: list[_Network] = []  # actor and critic; empty without recurrent states
 
     def copies(self, step: int, states: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return what to copy for a step.
+        """Return the pairs of tensors to copy for a step.
 
         Args:
             step: Index of the step.
@@ -177,7 +177,7 @@ class HiddenStateBuffers:
 
 
 def _kind(is_tuple: bool, num_tensors: int) -> str:
-    """Return what a recurrent state is, in words."""
+    """Return a description of a recurrent state, for errors."""
     if is_tuple:
         return f"a tuple of {num_tensors} tensors"
     return "a tensor" if num_tensors else "None"

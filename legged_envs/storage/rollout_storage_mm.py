@@ -142,6 +142,7 @@ class RolloutStorageMM(RolloutBuffers):
     def clear(self) -> None:
         """Start a new rollout."""
         self.step = 0
+        # Other code may write returns too; a new version of the buffer shows that it has.
         self._stale_returns = self._returns_version()
 
     def _returns_version(self) -> tuple[torch.Tensor | None, int]:
@@ -217,7 +218,7 @@ class RolloutStorageMM(RolloutBuffers):
             raise ValueError(
                 "last_cost_values and final_cost_values are for costs, but num_costs is 0"
             )
-        dones = self.dones != 0
+        dones = self.dones != 0  # ``~`` of uint8 would flip all eight bits
         if time_outs is not None:
             time_outs = checked_time_outs(time_outs, dones)
         rewards = self._reward_returns(gamma, lam, normalize_advantage)
@@ -408,8 +409,10 @@ class RolloutStorageMM(RolloutBuffers):
             )
 
     def state_dict(self) -> State:
-        """Return copies of everything, also of an unfinished rollout, as ``torch.save`` needs
-        it."""
+        """Return copies of all buffers and counters, for ``torch.save``.
+
+        The rollout need not be finished.
+        """
         state = super().state_dict()
         state["has_returns"] = self.has_returns
         return state

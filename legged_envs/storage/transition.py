@@ -23,19 +23,19 @@ class Transition:
     """
 
     observations: torch.Tensor | None = None
-    """What the actor saw before the step. Shape: (num_envs, *obs_shape)."""
+    """Observations of the actor before the step. Shape: (num_envs, *obs_shape)."""
 
     reference_observations: torch.Tensor | None = None
-    """What the actor saw of the reference motion. Shape: (num_envs, *ref_obs_shape)."""
+    """Reference observations of the actor. Shape: (num_envs, *ref_obs_shape)."""
 
     reference_observations_mask: torch.Tensor | None = None
     """True where there was a reference motion. Shape: (num_envs,), bool."""
 
     critic_observations: torch.Tensor | None = None
-    """What the critic, or the teacher, saw. Shape: (num_envs, *privileged_obs_shape)."""
+    """Observations of the critic, or of the teacher. Shape: (num_envs, *privileged_obs_shape)."""
 
     critic_reference_observations: torch.Tensor | None = None
-    """What the critic saw of the reference. Shape: (num_envs, *privileged_ref_obs_shape)."""
+    """Reference observations of the critic. Shape: (num_envs, *privileged_ref_obs_shape)."""
 
     critic_reference_observations_mask: torch.Tensor | None = None
     """True where the critic had a reference motion. Shape: (num_envs,), bool."""
@@ -95,20 +95,20 @@ class MiniBatch:
     """
 
     observations: torch.Tensor
-    """What the actor saw before the step. Shape: (batch, *obs_shape)."""
+    """Observations of the actor before the step. Shape: (batch, *obs_shape)."""
 
     reference_observations: torch.Tensor | None = None
-    """What the actor saw of the reference motion. Shape: (batch, *ref_obs_shape)."""
+    """Reference observations of the actor. Shape: (batch, *ref_obs_shape)."""
 
     reference_observations_mask: torch.Tensor | None = None
     """True where there was a reference motion. Shape: (batch,), bool."""
 
     critic_observations: torch.Tensor
-    """What the critic saw; the actor's observations if the critic has no separate ones.
+    """Observations of the critic; those of the actor if the critic has no separate ones.
     Shape: (batch, *privileged_obs_shape)."""
 
     critic_reference_observations: torch.Tensor | None = None
-    """What the critic saw of the reference; the actor's if the critic has no separate ones.
+    """Reference observations of the critic; those of the actor if it has no separate ones.
     Shape: (batch, *privileged_ref_obs_shape)."""
 
     critic_reference_observations_mask: torch.Tensor | None = None

@@ -106,6 +106,7 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
         extras: Info = {
+            # An episode that also failed in this step has no future value.
             "time_outs": truncated & ~terminated,
             "cost": info.get("cost"),
             "costs": info.get("costs"),
@@ -156,6 +157,7 @@ class BootstrapPPO(PPO):
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)
             values = self.critic(extras["final_obs"][ids]).detach().squeeze(1)
+            # Not in place: the caller still holds the rewards.
             rewards = rewards.index_add(0, ids, values, alpha=self.gamma)
         # Given time_outs, rsl_rl would add its own V(s_t) as well.
         other_extras = {key: extras[key] for key in extras if key != "time_outs"}

@@ -250,7 +250,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         return [result] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Return whether a wrapper is in the stack or around its single environments.
+        """Return True if a wrapper is in the stack or around its single environments.
 
         ``Monitor`` counts as one, because infos hold ``episode``.
 

@@ -1,1 +1,1 @@
-"""What the wrappers and adapters share: their base classes, and functions on arrays and stacks."""
+"""Common parts of the wrappers and adapters: their base classes, and functions on arrays and stacks."""

@@ -59,7 +59,7 @@ class ForeignEnv(Wrapper):
         options_below = None
         if options is not None:
             mask = options.get("reset_mask")
-            options_below = dict(options)
+            options_below = dict(options)  # Gymnasium's vector environments remove entries
         env: Layer = self.env
         observation, info = env.reset(seed=seed, options=options_below)
         if mask is None:
@@ -94,6 +94,7 @@ class ForeignEnv(Wrapper):
         return {
             "envs": [single.get_wrapper_attr("get_state")() for single in env.envs],
             "wrappers": [_wrapper_states(single) for single in env.envs],
+            # Gymnasium has no public way to these two.
             "observations": copy.deepcopy(env._env_obs),
             "waiting": env._autoreset_envs.copy(),
             "over": self._over.copy(),

@@ -80,6 +80,7 @@ def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
         ``SyncVectorEnv``. None if neither has it.
     """
     core: Layer = env.unwrapped
+    # A SyncVectorEnv has no attributes of its environments, which are all alike: ask the first.
     if hasattr(core, name):
         return getattr(core, name)
     if not isinstance(core, SyncVectorEnv):
@@ -96,6 +97,8 @@ def end_episodes(env: Env, mask: Array) -> None:
         mask: Environments whose episode is over. Shape: (num_envs,), bool.
     """
     for layer in layers(env):
+        # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below, which
+        # would be told twice.
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)
 

@@ -143,6 +143,7 @@ class Normalizer:
         Raises:
             ValueError: The state is of another shape or clip. Nothing changes.
         """
+        # All checks come before the first change.
         self.check_state(state)
         self.count = int(state["count"])
         self.mean = np.array(state["mean"], np.float64)
@@ -208,6 +209,7 @@ class Normalizer:
         xp = self._xp
         # Converted first, because NumPy takes longer to subtract arrays of two types.
         deviations: Any = arrays.float64(samples)
+        # Deviations from a mean that is near: sums of squares of large numbers would cancel.
         if self.count == 0:
             self.mean = xp.mean(arrays.detached(deviations), axis=0)
         deviations -= self.mean
@@ -226,7 +228,7 @@ class Normalizer:
 
     def _factor(self) -> float | Array:
         """Return 1 / std of two samples or more."""
-        freedom = self.count - 1.0
+        freedom = self.count - 1.0  # Bessel's correction
         # Also because rounding can leave M2 of a constant just below zero.
         smallest = STD_FLOOR**2 * freedom
         m2: Any = self.m2

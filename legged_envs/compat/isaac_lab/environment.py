@@ -1,4 +1,4 @@
-"""What Isaac Lab's environments have in common."""
+"""Base classes of the environments and tasks in Isaac Lab's words."""
 
 import random
 from collections.abc import Sequence
