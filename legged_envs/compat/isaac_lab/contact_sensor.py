@@ -62,6 +62,7 @@ class ContactSensor(HasBodies):
         """Settings."""
         self._robot = robots[find_robot(path, robots)]
         self._body_ids, self.body_names = match_names("body", pattern, self._robot.body_names)
+
         self.num_bodies = len(self.body_names)
         """Number of bodies."""
         force = self._robot.contact_force_w[:, self._body_ids]

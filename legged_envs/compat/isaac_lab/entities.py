@@ -48,6 +48,7 @@ class RigidObject(Stateful):
         self._body = _bodies(core)[self.name]
         # Isaac Lab's name: tasks read it.
         self._ALL_INDICES = core.all_ids
+
         self.data = self._make_data(core)
         """Quantities of the object."""
 
@@ -173,6 +174,7 @@ class Articulation(RigidObject, HasBodies):
         self.joint_names = list(robot.joint_names)
         """Names of the joints."""
         self.body_names = list(self._body.body_names)
+
         self.num_joints = len(self.joint_names)
         """Number of joints."""
         self.num_bodies = len(self.body_names)

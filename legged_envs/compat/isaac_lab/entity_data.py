@@ -25,6 +25,7 @@ class EntityData:
 
     def __init__(self, source: FreeBody):
         self._source = source
+
         self.GRAVITY_VEC_W = self._repeat((0.0, 0.0, -1.0))
         """Direction of gravity in the world. Shape: (num_envs, 3)."""
         self.FORWARD_VEC_B = self._repeat((1.0, 0.0, 0.0))

@@ -2,8 +2,8 @@
 
 Observations, rewards and terminations are functions of the environment. The base frame is the
 robot's own: x ahead, y to the left, z up. ``asset_cfg`` selects a robot and its joints, by default
-the first robot with all of them; ``sensor_cfg`` selects a sensor and its bodies. Events are in
-:mod:`~legged_envs.compat.isaac_lab.mdp_events`, and can be imported from here as well.
+the first robot with all of them; ``sensor_cfg`` selects a sensor and its bodies. The events of
+:mod:`~legged_envs.compat.isaac_lab.mdp_events` can be imported from here as well.
 """
 
 import math
@@ -25,7 +25,12 @@ from legged_envs.compat.isaac_lab.mdp_events import (
     reset_joints_by_scale,
     reset_root_state_uniform,
 )
-from legged_envs.compat.isaac_lab.scene_entity import ROBOT, SceneEntityCfg
+from legged_envs.compat.isaac_lab.scene_entity import (
+    ROBOT,
+    SceneEntityCfg,
+    select_columns,
+    select_joints,
+)
 from legged_envs.configuration import configclass
 from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
@@ -97,10 +102,7 @@ def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 
 def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Return the direction of gravity in the base frame, (0, 0, −1) when upright.
-
-    Shape: (num_envs, 3).
-    """
+    """Return gravity's direction in the base frame, (0, 0, −1) upright. Shape: (num_envs, 3)."""
     return env.robots[asset_cfg.name].projected_gravity
 
 
@@ -111,12 +113,12 @@ def base_pos_z(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 def joint_pos_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Return q − q0, rad, q0 the default pose; 0 for wheels. Shape: (num_envs, joints)."""
-    return _select_joints(env, env.robots[asset_cfg.name].joint_offset, asset_cfg)
+    return select_joints(env, env.robots[asset_cfg.name].joint_offset, asset_cfg)
 
 
 def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Return the joint velocities, rad/s. Shape: (num_envs, joints)."""
-    return _select_joints(env, env.robots[asset_cfg.name].joint_vel, asset_cfg)
+    return select_joints(env, env.robots[asset_cfg.name].joint_vel, asset_cfg)
 
 
 def generated_commands(env: Env, command_name: str) -> Tensor:
@@ -129,10 +131,7 @@ def generated_commands(env: Env, command_name: str) -> Tensor:
 
 
 def last_action(env: Env) -> Tensor:
-    """Return the clipped action of the last step, 0 after a reset.
-
-    Shape: (num_envs, num_actions).
-    """
+    """Return the last action, clipped; 0 after a reset. Shape: (num_envs, num_actions)."""
     return env.actions.current
 
 
@@ -186,13 +185,13 @@ def base_height_l2(env: Env, target_height: float, asset_cfg: SceneEntityCfg = R
 def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Return Σ τ² over the joints, (N·m)², τ the torques that acted. Shape: (num_envs,)."""
     squares = env.robots[asset_cfg.name].joint_torque.square()
-    return _select_joints(env, squares, asset_cfg).sum(1)
+    return select_joints(env, squares, asset_cfg).sum(1)
 
 
 def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Return Σ q̈² over the joints, rad²/s⁴, of the last physics step. Shape: (num_envs,)."""
     accelerations = env.robots[asset_cfg.name].sim.joint_acc
-    return _select_joints(env, accelerations, asset_cfg).square().sum(1)
+    return select_joints(env, accelerations, asset_cfg).square().sum(1)
 
 
 def joint_deviation_l1(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
@@ -201,7 +200,7 @@ def joint_deviation_l1(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     Shape: (num_envs,).
     """
     deviations = env.robots[asset_cfg.name].joint_offset.abs()
-    return _select_joints(env, deviations, asset_cfg).sum(1)
+    return select_joints(env, deviations, asset_cfg).sum(1)
 
 
 def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
@@ -212,7 +211,7 @@ def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     robot = env.robots[asset_cfg.name]
     low, high = robot.soft_joint_pos_limits(1.0)
     excess = (robot.joint_pos - robot.joint_pos.clamp(low, high)).abs()
-    return _select_joints(env, excess, asset_cfg).sum(1)
+    return select_joints(env, excess, asset_cfg).sum(1)
 
 
 def track_lin_vel_xy_exp(env: Env, std: float, command_name: str) -> Tensor:
@@ -249,10 +248,7 @@ def action_rate_l2(env: Env) -> Tensor:
 
 
 def is_alive(env: Env) -> Tensor:
-    """Return 1 where no failure ended the episode in this step, else 0.
-
-    Shape: (num_envs,), float32.
-    """
+    """Return 1 where no failure ended the episode now, else 0. Shape: (num_envs,), float32."""
     return (~env.terminations.terminated).float()
 
 
@@ -420,23 +416,11 @@ class JointPositionActionCfg:
         return cfg.build(env)
 
 
-def _select_joints(env: Env, values: Tensor, asset_cfg: SceneEntityCfg) -> Tensor:
-    """Return the columns of the joints of ``asset_cfg``. Shape: (num_envs, joints)."""
-    return _select_columns(env, values, asset_cfg.joint_ids)
-
-
-def _select_columns(env: Env, values: Tensor, ids: slice | list[int]) -> Tensor:
-    if isinstance(ids, slice):
-        return values[:, ids]
-    # The robot caches the index on the device; a list would be copied there in every step.
-    return values[:, env.robot.joint_index(tuple(ids))]
-
-
 def _has_contact(env: "ManagerBasedEnv", threshold: float, sensor_cfg: SceneEntityCfg) -> Tensor:
     """Return True for bodies with a force above ``threshold``, N. Shape: (num_envs, bodies)."""
     history = env.scene.sensors[sensor_cfg.name].data.net_forces_w_history
     largest = torch.linalg.vector_norm(history, dim=-1).amax(1)
-    return _select_columns(env, largest, sensor_cfg.body_ids) > threshold
+    return select_columns(env, largest, sensor_cfg.body_ids) > threshold
 
 
 def _name_in_manager(env: Any, command_name: str) -> str:

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torch import Tensor
+
 from legged_envs.configuration import ConfigClass, configclass
+from legged_envs.mdp.context import Env
 
 
 @configclass
@@ -67,3 +70,16 @@ def resolved(params: dict[str, Any], scene: Any) -> dict[str, Any]:
         if isinstance(value, SceneEntityCfg):
             value.resolve(scene)
     return params
+
+
+def select_joints(env: Env, values: Tensor, asset_cfg: SceneEntityCfg) -> Tensor:
+    """Return the columns of the joints of ``asset_cfg``. Shape: (num_envs, joints)."""
+    return select_columns(env, values, asset_cfg.joint_ids)
+
+
+def select_columns(env: Env, values: Tensor, ids: slice | list[int]) -> Tensor:
+    """Return columns of ``values`` (num_envs, size). Shape: (num_envs, len(ids))."""
+    if isinstance(ids, slice):
+        return values[:, ids]
+    # The robot caches the index on the device; a list would be copied there in every step.
+    return values[:, env.robot.joint_index(tuple(ids))]
