@@ -45,6 +45,7 @@ class AutoReset(StatefulWrapper):
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
+        TypeError: Two modes or two devices are given.
         ValueError: ``env`` resets by itself, or ``mode`` is DISABLED or not a mode.
 
     Example:

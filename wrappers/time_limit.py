@@ -38,6 +38,7 @@ class TimeLimit(StatefulWrapper):
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
+        TypeError: ``is_finite_horizon`` is not a bool, or is given twice.
         ValueError: ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv``
             without shared memory that resets in the next step: it might reset twice.
 

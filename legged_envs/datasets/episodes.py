@@ -79,6 +79,9 @@ class PresentEpisodes:
 
         Args:
             env_id: Index of the environment.
+
+        Returns:
+            The values of its steps by name. Shapes: (steps, …).
         """
         begin = max(int(self._first[env_id]), self._now - self._longest)
         steps = torch.arange(begin, self._now) % self._longest

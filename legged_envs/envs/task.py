@@ -165,7 +165,7 @@ class Task(ABC):
         return {}
 
     def step_info(self) -> dict[str, torch.Tensor]:
-        """Return further entries of ``info`` of a step; their tensors start with N."""
+        """Return further entries of ``info`` of a step. Shapes: (N, …)."""
         return {}
 
     def forget_last_observation(self) -> None:

@@ -29,7 +29,10 @@ class ObservationTermCfg(Configuration):
     delay: int = 0
     """Delay of the value, control steps. The first value of an episode stands for earlier ones."""
     offset: float = 0.0
-    """Bound of a constant bias, drawn once per episode and element. Only in noisy groups."""
+    """Bound of a constant bias, in the unit of the term, drawn once per episode and element.
+
+    Only in noisy groups.
+    """
     dropout: float = 0.0
     """Probability per step that an element reads 0. Only in noisy groups."""
     history: int | None = None

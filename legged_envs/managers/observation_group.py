@@ -247,7 +247,11 @@ class ObservationGroup(TermManager):
         return self.columns.sum()
 
     def arrange(self, value: torch.Tensor) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Return an observation as the environment shows it: a vector, or a dict of terms."""
+        """Return an observation as the environment shows it: a vector, or a dict of terms.
+
+        Args:
+            value: The vectors of the group. Shape: (n, size).
+        """
         if self.concatenate:
             return value
         parts = value.split(self.widths, dim=1)

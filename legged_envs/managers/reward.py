@@ -160,7 +160,7 @@ class CostTermCfg(Configuration):
     The value is 0 where the constraint is satisfied, and never negative.
     """
     limit: float
-    """Largest allowed mean of the term over the steps."""
+    """Largest allowed mean of the term over the steps, in the unit of the term."""
     params: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of ``func``."""
 

@@ -103,6 +103,10 @@ class Policy(TableRepr):
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
         """Check that this policy and a task belong together, without making the environment.
 
+        Args:
+            task_id: Id of the task, for errors.
+            cfg: Configuration of the task.
+
         Raises:
             ValueError: If the task is of another robot, or only one of task and policy imitates
                 motions.

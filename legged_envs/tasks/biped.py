@@ -101,7 +101,13 @@ def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
 
 
 def biped_flat(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
-    """Make the task of :func:`biped` in short episodes, with turns as heavy as speeds."""
+    """Make the task of :func:`biped` in short episodes, with turns as heavy as speeds.
+
+    Args:
+        robot: The robot.
+        frames: As in :func:`biped`.
+        beyond: As in :func:`biped`.
+    """
     cfg = in_short_episodes(biped(robot, frames, beyond))
     # With half of this weight a K1 turns late.
     return override(cfg, {"rewards.tracking_ang_vel.weight": 4.0})

@@ -107,6 +107,10 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
 
     Sensors, randomisation and costs are those of the velocity task. The reference's velocity stands
     in for the command, and the reference itself has separate observation groups.
+
+    Args:
+        robot: The robot.
+        motion: The command that holds the reference motions.
     """
     cfg = velocity_task(robot)
     # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.

@@ -32,11 +32,18 @@ class SixValueEnv(Protocol):
     """An environment with six values per step, such as OmniSafe's ``CMDP``."""
 
     @property
-    def observation_space(self) -> object: ...
+    def observation_space(self) -> object:
+        """Space of the observations."""
+
     @property
-    def action_space(self) -> object: ...
-    def reset(self, *args: Any, **kwargs: Any) -> object: ...
-    def step(self, action: Any, /) -> object: ...
+    def action_space(self) -> object:
+        """Space of the actions."""
+
+    def reset(self, *args: Any, **kwargs: Any) -> object:
+        """Reset the environment, and return observation and ``info``."""
+
+    def step(self, action: Any, /) -> object:
+        """Step the environment, and return observation, reward, cost, two flags and ``info``."""
 
 
 AnyEnv: TypeAlias = Env | SingleEnv | SixValueEnv

@@ -130,7 +130,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     @property
     def llast_actions(self) -> Tensor:
-        """Another name of :attr:`last_last_actions`."""
+        """Another name of :attr:`last_last_actions`. Shape: (num_envs, num_actions)."""
         return self.last_last_actions
 
     def _pre_sim_step(self, actions: Tensor) -> Tensor:

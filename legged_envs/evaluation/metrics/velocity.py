@@ -89,7 +89,13 @@ class VelocityEvaluation:
         return asdict(self)
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
-        """Return True if the errors and the fraction of falls are at most those given."""
+        """Return True if the errors and the fraction of falls are small enough.
+
+        Args:
+            lin_vel_error: Largest allowed error of the velocity, m/s.
+            ang_vel_error: Largest allowed error of the turning velocity, rad/s.
+            falls: Largest allowed fraction of episodes that end in a fall.
+        """
         return (
             self.lin_vel_error <= lin_vel_error
             and self.ang_vel_error <= ang_vel_error
