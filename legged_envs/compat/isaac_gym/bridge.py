@@ -147,9 +147,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
             RuntimeError: If the task did not reset episodes that it ended.
             ValueError: If it does not return 4 or 5 values.
         """
-        self._costs_before_reset = None
-        self._final_observation = None
-        self._is_in_step = True
+        self._begin_step()
         try:
             values = self.task.step(
                 torch.as_tensor(actions, dtype=torch.float32, device=self.device)
@@ -186,6 +184,12 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
             info["log"] = dict(extras.get("episode", {}))
         # Tasks return their buffer, which the next step overwrites.
         return observation, reward.clone(), done & ~truncated, truncated, info
+
+    def _begin_step(self) -> None:
+        # What the last step found would be taken for that of this one.
+        self._costs_before_reset = None
+        self._final_observation = None
+        self._is_in_step = True
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give the task its own ``reset_idx`` back."""
@@ -256,10 +260,8 @@ def _get_clip(task: LegacyTask, name: str, name_in_task: str) -> float:
     """
     cfg = getattr(task, "cfg", None)
     normalization = getattr(cfg, "normalization", None)
-    clip = getattr(normalization, name, None)
-    if clip is None:
-        clip = getattr(task, name_in_task, np.inf)
-    return float(clip)
+    clip_in_task = getattr(task, name_in_task, np.inf)
+    return float(getattr(normalization, name, clip_in_task))
 
 
 def _get_policy_observation(values: Any) -> Tensor:
