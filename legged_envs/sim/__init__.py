@@ -1,4 +1,4 @@
-"""Batched physics behind one small interface."""
+"""Simulation of many copies of a scene with legged robots, on one of several physics engines."""
 
 from legged_envs.sim.cfg import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, ViewerCfg
 from legged_envs.sim.engines.find import make_simulation

@@ -1,4 +1,4 @@
-"""Some bodies of every robot, and indices of columns."""
+"""Positions of selected bodies of a robot in the base frame, and indices of columns."""
 
 import torch
 from torch import Tensor
@@ -9,11 +9,14 @@ from legged_envs.tables import TableRepr
 
 
 def index_of(ids: list[int], device: torch.device) -> slice | Tensor:
-    """Return an index of columns: a slice if they are evenly spaced, because a view is free.
+    """Return an index that selects columns of a tensor.
+
+    It is a slice if the columns are evenly spaced, because a slice gives a view without a copy.
+    Otherwise it is a tensor. Shape: (n,), int64.
 
     Args:
-        ids: Columns, in increasing order if they are evenly spaced.
-        device: Device of the index if it is a tensor. Shape: (n,), int64.
+        ids: Numbers of the n columns, in the wanted order.
+        device: Device of the index if it is a tensor.
     """
     if not ids:
         return slice(0, 0)
@@ -27,19 +30,24 @@ def index_of(ids: list[int], device: torch.device) -> slice | Tensor:
 
 
 class Bodies(TableRepr):
-    """Some bodies of every robot; `RobotState.bodies` makes them and keeps them current.
+    """Selected bodies of the robot in every environment, such as hands or feet.
+
+    `RobotState.bodies` makes this object and updates it in every control step.
 
     Args:
         sim: Simulation of the robot.
         names: Names of the bodies, one or more.
 
     Raises:
-        ValueError: There are no names, or the robot has no body of one of the names.
+        ValueError: There are no names, or the robot has no body with one of the names.
     """
 
     pos_b: Tensor
-    """Positions in the base frame, m, of body and base in the last physics step. Shape: (num_envs,
-    num_bodies, 3)."""
+    """Positions of the bodies relative to the base, in the base frame, m.
+
+    Bodies and base are those at the start of the last physics step. After a reset they are current.
+    Shape: (num_envs, number of names, 3).
+    """
 
     def __init__(self, sim: Simulation, names: tuple[str, ...]):
         self.sim = sim
@@ -57,22 +65,22 @@ class Bodies(TableRepr):
         return f"{self.sim}"
 
     def read(self) -> None:
-        """Take the simulation's tensors of this moment, for `compute`."""
+        """Store the simulation's present poses of bodies, for `compute`."""
         self._body_pos_w = self.sim.body_pos_w
         self._body_quat_w = self.sim.body_quat_w
 
     def compute(self) -> None:
-        """Compute the positions of every environment from what was read."""
+        """Compute ``pos_b`` of every environment from the poses that `read` has stored."""
         self.pos_b = self._in_base_frame(self._body_pos_w, self._body_quat_w)
 
     def refresh(self, env_ids: Tensor) -> None:
-        """Read the simulation again, and compute the positions of ``env_ids`` (n,)."""
+        """Read the simulation again, and compute ``pos_b`` of ``env_ids`` only. Shape: (n,)."""
         self.read()
         pos_b = self._in_base_frame(self._body_pos_w[env_ids], self._body_quat_w[env_ids])
         self.pos_b = self.pos_b.index_copy(0, env_ids, pos_b)
 
     def _in_base_frame(self, body_pos_w: Tensor, body_quat_w: Tensor) -> Tensor:
-        # Base and bodies of the same physics step: `root_pos_w`, which does not lag, would be that
-        # of another one.
+        # Base and bodies must be of the same physics step, so body_pos_w of the base is used.
+        # `root_pos_w` does not lag: it is one physics step later.
         from_base = body_pos_w[:, self._ids] - body_pos_w[:, self._base, None]
         return rotation.rotate_inverse(body_quat_w[:, self._base], from_base)

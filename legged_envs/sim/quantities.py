@@ -1,7 +1,7 @@
-"""The quantities of a simulation: float32 tensors of every environment.
+"""The quantities of a simulation, such as joint positions: float32 tensors of every environment.
 
 World z is up. Quaternions are (w, x, y, z). ``_w`` is the world frame, ``_b`` the base frame. The
-tensors belong to the engine: clone what must outlive the next call.
+tensors are the engine's memory: clone what must outlive the next call of the simulation.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ ROOT_QUANTITIES = (
     "root_ang_vel_b",
     "contact_force_w",
 )
-"""Names of the quantities of a robot's base or an object."""
+"""Names of the quantities that a robot's base and an object of the scene have."""
 ROBOT_QUANTITIES = (
     *ROOT_QUANTITIES,
     "joint_pos",
@@ -33,11 +33,14 @@ QUANTITIES = (
     "body_lin_vel_w",
     "body_ang_vel_w",
 )
-"""Names of all quantities of a robot."""
+"""Names of all quantities of a robot. Each is a property of :class:`RobotQuantities`."""
 
 
 class FreeBody(ABC):
-    """A body that moves freely in every environment: an object, or the base of a robot."""
+    """A body that moves freely in every environment: an object of the scene, or a robot's base.
+
+    "Never lags" means that the quantity is current after every call of the simulation.
+    """
 
     @abstractmethod
     def _read_quantity(self, name: str) -> Tensor:
@@ -45,30 +48,42 @@ class FreeBody(ABC):
 
     @property
     def root_pos_w(self) -> Tensor:
-        """Origin of the base, or centre of the object, m. Shape: (num_envs, 3). Never lags."""
+        """Position in the world of the base's origin, or of the object's centre, m.
+
+        Shape: (num_envs, 3). Never lags.
+        """
         return self._read_quantity("root_pos_w")
 
     @property
     def root_quat_w(self) -> Tensor:
-        """Orientation of the base or object, (w, x, y, z). Shape: (num_envs, 4). Never lags."""
+        """Orientation in the world of the base or object, (w, x, y, z).
+
+        Shape: (num_envs, 4). Never lags.
+        """
         return self._read_quantity("root_quat_w")
 
     @property
     def root_lin_vel_w(self) -> Tensor:
-        """Velocity of the origin in the world, m/s. Shape: (num_envs, 3). Never lags."""
+        """Velocity in the world of the base's origin, or of the object's centre, m/s.
+
+        Shape: (num_envs, 3). Never lags.
+        """
         return self._read_quantity("root_lin_vel_w")
 
     @property
     def root_ang_vel_b(self) -> Tensor:
-        """Angular velocity in the frame of the base or object, rad/s. Shape: (num_envs, 3). Never
-        lags."""
+        """Angular velocity of the base or object in its body frame, rad/s.
+
+        Shape: (num_envs, 3). Never lags.
+        """
         return self._read_quantity("root_ang_vel_b")
 
     @property
     def contact_force_w(self) -> Tensor:
-        """Net contact force, N. Lags by one physics step after ``step``.
+        """Net contact force on each body of a robot, or on an object, in the world frame, N.
 
-        Shape: (num_envs, num_bodies, 3), of each body of a robot; (num_envs, 3), of an object.
+        Shape: (num_envs, num_bodies, 3) for a robot, (num_envs, 3) for an object. Lags by one
+        physics step after ``step``.
         """
         return self._read_quantity("contact_force_w")
 
@@ -76,10 +91,10 @@ class FreeBody(ABC):
     def write_root_state(
         self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
     ) -> None:
-        """Write the state of the base or object.
+        """Set the pose and the velocity of the base or object in some environments.
 
         Args:
-            env_ids: Environments that are written. Shape: (n,).
+            env_ids: Indices of the environments. Shape: (n,).
             pos_w: Positions, m. Shape: (n, 3).
             quat_w: Orientations (w, x, y, z). Shape: (n, 4).
             lin_vel_w: Velocities in the world, m/s. Shape: (n, 3).
@@ -88,14 +103,23 @@ class FreeBody(ABC):
 
     @abstractmethod
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add ``lin_vel_w`` (n, 3), m/s, to the velocity of the base or object in ``env_ids``."""
+        """Add a velocity to that of the base or object in some environments.
+
+        Args:
+            env_ids: Indices of the environments. Shape: (n,).
+            lin_vel_w: Added velocities in the world frame, m/s. Shape: (n, 3).
+        """
 
 
 class RobotQuantities(FreeBody):
-    """The quantities of a robot in every environment.
+    """The quantities of a robot in every environment, as float32 tensors.
 
     Joints are in the order of ``RobotCfg.joint_names``, feet in the order of
     ``RobotCfg.foot_names``, bodies in the order of ``Simulation.body_names``.
+
+    "Never lags" means that a quantity is current after every call of the simulation. "Lags by one
+    physics step after ``step``" means that it then describes the start of the last physics step.
+    After ``forward`` all quantities are current.
     """
 
     @property
@@ -110,7 +134,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def joint_torque(self) -> Tensor:
-        """Torques that the actuators applied, within their limits, N·m.
+        """Torque that each joint's actuator applied, after clipping to its limit, N m.
 
         Shape: (num_envs, num_joints). Lags by one physics step after ``step``.
         """
@@ -126,7 +150,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def foot_pos_w(self) -> Tensor:
-        """Origins of the feet, m.
+        """Positions of the feet's origins in the world frame, m.
 
         Shape: (num_envs, num_feet, 3). Lags by one physics step after ``step``.
         """
@@ -134,7 +158,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def foot_lin_vel_w(self) -> Tensor:
-        """Velocities of the feet's origins, m/s.
+        """Velocities of the feet's origins in the world frame, m/s.
 
         Shape: (num_envs, num_feet, 3). Lags by one physics step after ``step``.
         """
@@ -142,7 +166,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def body_pos_w(self) -> Tensor:
-        """Origins of the bodies, m.
+        """Positions of the bodies' origins in the world frame, m.
 
         Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
         """
@@ -150,7 +174,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def body_quat_w(self) -> Tensor:
-        """Orientations of the bodies, (w, x, y, z).
+        """Orientations of the bodies in the world frame, (w, x, y, z).
 
         Shape: (num_envs, num_bodies, 4). Lags by one physics step after ``step``.
         """
@@ -158,7 +182,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def body_lin_vel_w(self) -> Tensor:
-        """Velocities of the bodies' origins, m/s.
+        """Velocities of the bodies' origins in the world frame, m/s.
 
         Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
         """
@@ -166,7 +190,7 @@ class RobotQuantities(FreeBody):
 
     @property
     def body_ang_vel_w(self) -> Tensor:
-        """Angular velocities of the bodies in the world, rad/s.
+        """Angular velocities of the bodies in the world frame, rad/s.
 
         Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
         """

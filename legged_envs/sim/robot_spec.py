@@ -1,4 +1,4 @@
-"""The MJCF file of a robot with its actuators and sensors, as an editable MuJoCo specification."""
+"""Reads the MJCF file of a robot, and adds the robot's actuators and sensors to its model."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,13 @@ from legged_envs.tables import shorten
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
-    """Read the file of a robot, and add actuators and sensors.
+    """Return the model of a robot with actuators and sensors, as an editable ``MjSpec``.
+
+    The model is read from ``RobotCfg.xml``. There is no ground yet.
 
     Raises:
-        ValueError: The file cannot be read or does not fit the description.
-        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, or lacks parts that the configuration names.
+        FileNotFoundError: The file does not exist.
     """
     try:
         spec = mujoco.MjSpec.from_file(str(robot.path))
@@ -23,10 +25,13 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
             f"RobotCfg {robot.name!r}: cannot read {str(robot.path)!r}: {shorten(str(error), 200)}"
         ) from error
     _check_file(spec, robot)
-    # The compiler's threads load meshes. Where no thread can be started, it fails without a reason.
+    # MuJoCo's compiler starts threads only to load meshes. They are switched off for robots with
+    # fewer than two meshes: where the system allows no more threads, compiling would fail, with an
+    # error that does not name the cause.
     spec.compiler.usethread = len(spec.meshes) > 1
     for geom in spec.geoms:
-        # With this priority the robot's friction decides, not the larger one.
+        # MuJoCo uses the friction of the shape with the higher priority, and the ground has 0.
+        # With equal priorities it would use the larger friction.
         geom.priority = 1
     _add_actuators(spec, robot)
     _add_sensors(spec, robot)
@@ -34,8 +39,8 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """Raise a ValueError unless a file has all parts that the description names."""
-    # An actuator of the file would have other gains, and views count one per joint.
+    """Raise a ValueError unless a file has all parts that the configuration names."""
+    # An actuator in the file would be a second one of its joint, with other gains.
     if spec.actuators:
         given = ", ".join(repr(actuator.name) for actuator in spec.actuators)
         raise ValueError(
@@ -79,7 +84,7 @@ def _check_parts(robot: RobotCfg, kind: str, needed: Sequence[str], known: Seque
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    # Torque limits act on what the law of the actuator gives, in every physics step.
+    # MuJoCo clips the torque of the actuator to ``forcerange`` in every physics step.
     for i, joint in enumerate(robot.joint_names):
         torque_limit = robot.torque_limits[i]
         actuator = spec.add_actuator(

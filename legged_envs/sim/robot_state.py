@@ -1,4 +1,4 @@
-"""The robots as terms see them: quantities of the simulation, and tensors that depend on them."""
+"""The state of the robots that rewards, observations and other terms of a task read."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -19,16 +19,19 @@ Value = TypeVar("Value")
 ALL = slice(None)
 """Index of all environments."""
 CONTACT_FORCE = 1.0
-"""Contact force from which on a foot counts as standing, N (legged_gym's threshold)."""
+"""Contact force above which a foot counts as standing, N. It is legged_gym's threshold."""
 
 
 class RobotState(TableRepr, Stateful):
-    """One robot of every environment as terms see it: ``env.robot``.
+    """State of the robot in every environment, which terms of a task read as ``env.robot``.
 
-    ``read`` and ``compute`` run once after each control step. Tensors are float32 or bool. World z
-    is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame. "Lags"
-    means: after a control step the tensor describes the start of the last physics step, as
-    ``mj_step`` leaves it. After a reset everything is current.
+    It has the quantities of the simulation and tensors that are computed from them, such as foot
+    contacts. ``read`` and ``compute`` update it once after each control step. Tensors are float32
+    or bool. World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base
+    frame.
+
+    "Lags" means that after a control step the tensor describes the start of the last physics step,
+    as after ``mj_step``. After a reset everything is current.
 
     Args:
         sim: Simulation of the robots.
@@ -36,15 +39,15 @@ class RobotState(TableRepr, Stateful):
     """
 
     root_pos_w: Tensor
-    """Origins of the bases, m. Shape: (num_envs, 3)."""
+    """Positions of the bases' origins in the world frame, m. Shape: (num_envs, 3)."""
     root_quat_w: Tensor
-    """Orientations of the bases, (w, x, y, z). Shape: (num_envs, 4)."""
+    """Orientations of the bases in the world frame, (w, x, y, z). Shape: (num_envs, 4)."""
     root_lin_vel_w: Tensor
-    """Velocities of the bases in the world, m/s. Shape: (num_envs, 3)."""
+    """Velocities of the bases' origins in the world frame, m/s. Shape: (num_envs, 3)."""
     root_ang_vel_b: Tensor
     """Angular velocities of the bases in the base frame, rad/s. Shape: (num_envs, 3)."""
     lin_vel_b: Tensor
-    """Velocities of the bases in the base frame, m/s. Shape: (num_envs, 3)."""
+    """Velocities of the bases' origins in the base frame, m/s. Shape: (num_envs, 3)."""
     projected_gravity: Tensor
     """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
     base_height: Tensor
@@ -54,25 +57,43 @@ class RobotState(TableRepr, Stateful):
     joint_vel: Tensor
     """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
     joint_torque: Tensor
-    """Torques that the actuators applied, within their limits, N·m. Lags. Shape: (num_envs,
-    num_joints)."""
+    """Torque that each joint's actuator applied, after clipping to its limit, N m. Lags.
+
+    Shape: (num_envs, num_joints).
+    """
     joint_offset: Tensor
-    """Joint positions relative to the default pose, rad; 0 for joints that are ``endless``. Shape:
-    (num_envs, num_joints)."""
+    """Joint positions minus the default pose, rad. 0 for ``endless`` joints, such as wheels.
+
+    Shape: (num_envs, num_joints).
+    """
     contact_force_w: Tensor
-    """Net contact force on each body, N. Lags. Shape: (num_envs, num_bodies, 3)."""
+    """Net contact force on each body in the world frame, N. Lags.
+
+    Shape: (num_envs, num_bodies, 3).
+    """
     contact_force: Tensor
-    """Size of the net contact force on each body, N. Lags. Shape: (num_envs, num_bodies)."""
+    """Magnitude of the net contact force on each body, N. Lags. Shape: (num_envs, num_bodies)."""
     foot_pos_w: Tensor
-    """Origins of the feet, m. Lags. Shape: (num_envs, num_feet, 3)."""
+    """Positions of the feet's origins in the world frame, m. Lags.
+
+    Shape: (num_envs, num_feet, 3).
+    """
     foot_lin_vel_w: Tensor
-    """Velocities of the feet's origins, m/s. Lags. Shape: (num_envs, num_feet, 3)."""
+    """Velocities of the feet's origins in the world frame, m/s. Lags.
+
+    Shape: (num_envs, num_feet, 3).
+    """
     foot_height: Tensor
-    """Heights of the feet's origins above the ground below them, m. Lags. Shape: (num_envs,
-    num_feet)."""
+    """Heights of the feet's origins above the ground below them, m. Lags.
+
+    Shape: (num_envs, num_feet).
+    """
     foot_speed: Tensor
-    """Speeds of the feet's origins along the ground, m/s; of a wheel the speed of the point next
-    to the ground. Lags. Shape: (num_envs, num_feet)."""
+    """Speed of each foot's origin parallel to the ground, m/s. Lags.
+
+    For a wheel it is the speed of its point next to the ground, which is 0 without slip. Shape:
+    (num_envs, num_feet).
+    """
     STATE: tuple[str, ...] = (
         "foot_contact",
         "foot_landed",
@@ -93,7 +114,7 @@ class RobotState(TableRepr, Stateful):
         self._set_constants(sim.robot)
         self._read_quantities()
         self._derive()
-        # Their shapes are those of the tensors above.
+        # After the quantities, because the histories have the shapes of their tensors.
         self._start_histories()
 
     def _describe(self) -> str:
@@ -103,31 +124,36 @@ class RobotState(TableRepr, Stateful):
         sim = self.sim
 
         self.default_joint_pos = self._row(robot.default_joint_pos)
-        """Pose at action 0, rad. Shape: (num_joints,)."""
+        """Joint positions of the default pose, rad. Shape: (num_joints,)."""
         self.torque_limits = self._row(robot.torque_limits)
-        """Limits of the actuators, N·m. Shape: (num_joints,)."""
+        """Largest absolute torque of each joint, N m. Shape: (num_joints,)."""
         self.joint_vel_limits = self._row(robot.velocity_limits)
-        """Limits of the actuators, rad/s. Shape: (num_joints,)."""
+        """Largest absolute velocity of each joint that the real motor reaches, rad/s. Shape:
+        (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(sim.device)
-        """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
+        """Lower and upper end of each joint's range, rad; ±inf for a joint without limits. Shape:
+        (num_joints, 2)."""
         follows_velocity = [kind == "velocity" for kind in robot.actuators]
         has_no_limits = self.joint_pos_limits.isinf().all(1)
 
         self.endless = torch.tensor(follows_velocity, device=sim.device) & has_no_limits
-        """Joints that are driven to a velocity and have no limits, such as wheels, whose position
-        only counts their turns. Shape: (num_joints,), bool."""
-        # Asked here once: in a step this would wait for a GPU.
+        """True for joints with a velocity actuator and without limits, such as wheels.
+
+        Their positions only count turns. Shape: (num_joints,), bool.
+        """
+        # Computed once: in each step it would make the CPU wait for the GPU.
         self._any_endless = bool(self.endless.any())
         undesired_bodies = (*robot.penalized_bodies, *robot.termination_bodies)
 
         self.feet = self._body_index(robot.foot_names)
-        """Index of the feet among the bodies."""
+        """Index that selects the feet in the body dimension, such as that of ``contact_force``."""
         self.penalized_bodies = self._body_index(robot.penalized_bodies)
-        """Index of ``RobotCfg.penalized_bodies`` among the bodies."""
+        """Index that selects ``RobotCfg.penalized_bodies`` in the body dimension."""
         self.termination_bodies = self._body_index(robot.termination_bodies)
-        """Index of ``RobotCfg.termination_bodies`` among the bodies."""
+        """Index that selects ``RobotCfg.termination_bodies`` in the body dimension."""
         self.undesired_bodies = self._body_index(undesired_bodies)
-        """Index of the penalized and the termination bodies, in this order, among the bodies."""
+        """Index that selects the penalized and then the termination bodies in the body
+        dimension."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=sim.device)
         self._gravity = self._row((0.0, 0.0, -1.0))
 
@@ -142,41 +168,49 @@ class RobotState(TableRepr, Stateful):
 
     def _start_histories(self) -> None:
         self.foot_contact = torch.zeros_like(self.foot_height, dtype=torch.bool)
-        """True for feet that stand: their contact force is above `CONTACT_FORCE`. Lags. Shape:
-        (num_envs, num_feet), bool."""
+        """True for feet that stand: their contact force is above `CONTACT_FORCE`. Lags.
+
+        Shape: (num_envs, num_feet), bool.
+        """
         self.foot_landed = torch.zeros_like(self.foot_height, dtype=torch.bool)
-        """True for feet that touched down in this control step, after a swing. Shape: (num_envs,
-        num_feet), bool."""
+        """True for feet that touched down after a swing in the last control step.
+
+        Shape: (num_envs, num_feet), bool.
+        """
         self.foot_air_time = torch.zeros_like(self.foot_height)
-        """Duration of the swing so far, or of the one that ended in this step, s. Shape: (num_envs,
-        num_feet)."""
+        """Duration of each foot's present swing, or of the swing that ended in the last control
+        step, s. 0 during a stance. Shape: (num_envs, num_feet)."""
         self.foot_contact_time = torch.zeros_like(self.foot_height)
-        """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
+        """Duration of each foot's present stance, s. 0 during a swing. Shape: (num_envs,
+        num_feet)."""
         self.previous_joint_vel = torch.zeros_like(self.joint_pos)
-        """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_joint_vel = torch.zeros_like(self.joint_pos)
-        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs,
+        """Joint velocities one control step before those of ``joint_vel``, rad/s. Shape: (num_envs,
         num_joints)."""
+        self.last_joint_vel = torch.zeros_like(self.joint_pos)
+        """Copy of the joint velocities after the last control step or reset, rad/s. Shape:
+        (num_envs, num_joints)."""
         self.last_push_velocity = torch.zeros_like(self.root_pos_w)
-        """Velocity that the last push of the episode added to the base, m/s; 0 without a push.
-        Shape: (num_envs, 3)."""
+        """Velocity in the world frame that the last push of the episode added to the base, m/s.
+
+        0 if there was no push. Shape: (num_envs, 3).
+        """
 
     # --- Reading ----------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Take the simulation's tensors after a control step, for `compute`.
+        """Read the quantities of the simulation after a control step.
 
-        Between the two calls quantities are current, and all other tensors are those of the step
-        before.
+        Call `compute` next. Between the two calls, tensors that are computed from quantities, such
+        as ``foot_height``, are still those of the control step before.
         """
-        # A new tensor replaces `last_joint_vel` in `compute`: this one is kept, not copied.
+        # No copy is needed, because `compute` replaces `last_joint_vel` by a new tensor.
         self.previous_joint_vel = self.last_joint_vel
         self._read_quantities()
         for bodies in self._bodies.values():
             bodies.read()
 
     def compute(self) -> None:
-        """Compute all tensors of every environment that depend on what was read."""
+        """Compute all tensors that depend on the quantities from `read`, in every environment."""
         self._derive()
         self._update_histories()
         for bodies in self._bodies.values():
@@ -300,21 +334,32 @@ class RobotState(TableRepr, Stateful):
     # --- Changes of the state ---------------------------------------------------------------------
 
     def refresh(self, env_ids: Tensor) -> None:
-        """Read the simulation of ``env_ids`` (n,) again, after their state was changed."""
+        """Update this state after the simulation's state of some environments was changed.
+
+        Timers and histories, such as ``foot_air_time``, do not change. Shape of ``env_ids``: (n,).
+        """
         self._read_quantities()
         self._derive_rows(env_ids)
         for bodies in self._bodies.values():
             bodies.refresh(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add ``lin_vel_w`` (n, 3), m/s, to the velocity of the bases of ``env_ids`` (n,)."""
-        # Replaced, not changed in place: an observation may hold the tensor of the step before.
+        """Push robots: add a velocity to that of their bases, and update this state.
+
+        Args:
+            env_ids: Indices of the environments. Shape: (n,).
+            lin_vel_w: Added velocities in the world frame, m/s. Shape: (n, 3).
+        """
+        # A new tensor, not a change in place: an observation may refer to the old one.
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)
 
     def reset(self, env_ids: Tensor) -> None:
-        """Start the timers and histories of ``env_ids`` (n,) in their present state."""
+        """Start the timers and histories of environments after a reset of the simulation.
+
+        Shape of ``env_ids``: (n,).
+        """
         self.refresh(env_ids)
         in_contact = self._touches_ground(self.contact_force[env_ids])
         joint_vel = self.joint_vel[env_ids]
@@ -328,8 +373,8 @@ class RobotState(TableRepr, Stateful):
         self.last_push_velocity = self.last_push_velocity.index_fill(0, env_ids, 0.0)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state, after the simulation has returned to its own."""
-        # Only what the simulation does not know is saved; the rest is derived again.
+        """Restore a state from ``state_dict``. The simulation's state must be restored first."""
+        # Only timers and histories are saved. All other tensors follow from the simulation.
         super().load_state_dict(state)
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
 
@@ -345,17 +390,20 @@ class RobotState(TableRepr, Stateful):
         return rotation.heading(self.root_quat_w)
 
     def contact_code(self) -> Tensor:
-        """Return the feet that stand as a number, foot f as bit f. Shape: (num_envs,), int64."""
+        """Return the set of standing feet as one number: bit f is 1 if foot f stands.
+
+        Shape: (num_envs,), int64.
+        """
         return (self.foot_contact * self._foot_bits).sum(1)
 
     def bodies(self, names: tuple[str, ...]) -> Bodies:
-        """Return bodies of every robot, which are kept current from now on.
+        """Return selected bodies of the robot. They are updated in every following control step.
 
         Args:
             names: Names of the bodies, one or more.
 
         Raises:
-            ValueError: There are no names, or the robot has no body of one of the names.
+            ValueError: There are no names, or the robot has no body with one of the names.
         """
         names = tuple(names)
         if names not in self._bodies:
@@ -365,16 +413,20 @@ class RobotState(TableRepr, Stateful):
         return self._bodies[names]
 
     def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
-        """Return an index of joints by their numbers.
+        """Return an index that selects joints by their numbers in ``RobotCfg.joint_names``.
 
-        It is a slice if they are evenly spaced, otherwise a tensor. Shape: (n,), int64.
+        It is a slice if the numbers are evenly spaced, otherwise a tensor. Shape: (n,), int64.
         """
         return self.table(("joint_index", joints), lambda: index_of(list(joints), self.sim.device))
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
-        """Return the ends of a fraction of each joint's range about its middle, rad.
+        """Return the lower and the upper end of each joint's range, narrowed to a fraction, rad.
 
-        Without a range they are ±inf. Shape: (num_joints,) each.
+        The narrowed range has the same middle. Joints without limits have ±inf. Shape:
+        (num_joints,) each.
+
+        Args:
+            fraction: Width of the narrowed range divided by that of the joint's range.
         """
 
         def shrink() -> tuple[Tensor, Tensor]:
@@ -389,9 +441,13 @@ class RobotState(TableRepr, Stateful):
         return self.table(("soft_joint_pos_limits", fraction), shrink)
 
     def table(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the cached value of ``key``; the first call computes it with ``make``.
+        """Return a cached value. The first call with a key computes it.
 
-        Terms keep here what never changes.
+        Terms use it for constants, such as tensors that depend on the robot only.
+
+        Args:
+            key: Key of the value in the cache.
+            make: Function that computes the value.
         """
         if key not in self._tables:
             self._tables[key] = make()

@@ -1,4 +1,4 @@
-"""The parts of a MuJoCo model's arrays that belong to one robot."""
+"""Indices of one robot's joints, bodies and sensors in the arrays of a MuJoCo model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,31 +12,33 @@ from legged_envs.tables import TableRepr
 
 @dataclass(frozen=True, repr=False)
 class RobotView(TableRepr):
-    """One robot's slices of the arrays of a MuJoCo model, in the order of its ``RobotCfg``.
+    """Slices that select one robot's parts of the arrays of a MuJoCo model.
 
-    The model may hold several robots.
+    The model may have several robots. Joints and feet are in the order of the robot's ``RobotCfg``.
     """
 
     root_qpos: slice | None
-    """Free joint in ``qpos``: position and quaternion. None if the base is fixed."""
+    """Entries of the free joint in ``qpos``: position, m, and quaternion (w, x, y, z). None if the
+    base is fixed."""
     root_qvel: slice | None
-    """Free joint in ``qvel``: velocity and angular velocity. None if the base is fixed."""
+    """Entries of the free joint in ``qvel``: velocity in the world, m/s, and angular velocity in
+    the base frame, rad/s. None if the base is fixed."""
     joints: slice
-    """Joints without the free one."""
+    """Indices of the joints, without the free joint of the base."""
     joint_qpos: slice
-    """Their positions in ``qpos``."""
+    """Positions of these joints in ``qpos``."""
     joint_qvel: slice
-    """Their velocities in ``qvel``."""
+    """Velocities of these joints in ``qvel``."""
     actuators: slice
-    """Actuators of these joints."""
+    """Indices of the actuators of these joints."""
     bodies: slice
-    """Bodies, the base first."""
+    """Indices of the robot's bodies, the base first."""
     geoms: slice
-    """Shapes from the first that collides to the last that does."""
+    """Indices of the shapes from the first to the last one that collides."""
     foot_sites: slice
-    """Sites at the origins of the feet."""
+    """Indices of the sites at the origins of the feet."""
     foot_velocities: slice
-    """Velocities of the feet in ``sensordata``, three values per foot."""
+    """Velocities of the feet in ``sensordata``, m/s in the world, three values per foot."""
 
     def _describe(self) -> str:
         parts = []
@@ -47,15 +49,17 @@ class RobotView(TableRepr):
 
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> "RobotView":
-        """Find a robot in a model.
+        """Find the parts of a robot in a model.
 
         Args:
             model: Compiled scene.
-            robot: The robot.
-            prefix: Beginning of the names of its parts in the model.
+            robot: Configuration of the robot.
+            prefix: Beginning of the names of the robot's parts in the model: empty for the first
+                robot of a scene, ``"<name>/"`` for a further one.
 
         Raises:
-            ValueError: The parts of the model do not fit the description, or are in another order.
+            ValueError: The parts of the model do not fit the configuration, or are in another
+                order.
         """
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)
@@ -69,7 +73,7 @@ class RobotView(TableRepr):
             root_qpos = _span(model.jnt_qposadr[root], robot, "its base", 7)
             root_qvel = _span(model.jnt_dofadr[root], robot, "its base", 6)
         _check_joints(model, robot, joints, prefix)
-        # Shapes of appearances and of the look alone have no affinity.
+        # Shapes that are only drawn have no affinity.
         collides = model.geom_conaffinity > 0
         geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & collides)
         actuators = []
@@ -131,7 +135,7 @@ def _span(
 
 
 def no_free_joint(robot: RobotCfg) -> ValueError:
-    """Return the error about a robot with a fixed base."""
+    """Return the error to raise for a robot with a fixed base, which has no free joint."""
     return ValueError(
         f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint: "
         'put <freejoint name="root"/> first into that body'

@@ -1,4 +1,4 @@
-"""The interface of a batch of simulated robots; each file of ``engines`` implements it."""
+"""The interface of a simulation of many environments. Each file of ``engines`` implements it."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -21,48 +21,51 @@ if TYPE_CHECKING:
     from legged_envs.sim.render.renderer import Decoration, SceneRenderer
 
 DEFAULT_RESOLUTION = (640, 480)
-"""Width and height of a picture if neither the call nor the viewer gives them, pixels."""
+"""Width and height of pictures, pixels, unless the call or ``ViewerCfg.resolution`` has others."""
 
 
 class Simulation(RobotQuantities, TableRepr):
-    """A batch of ``num_envs`` copies of a scene, stepped together, seen through one of its robots.
+    """A simulation of ``num_envs`` environments, which are copies of one scene stepped together.
 
-    ``robots`` holds the other robots. Each has separate quantities, targets, writes and parameters.
-    ``step``, ``forward``, ``reset``, ``diverged`` and the state belong to the whole scene.
+    An object of this class gives access to one robot of the scene. Further robots of the scene are
+    in ``robots``, each with separate quantities, targets and parameters. The methods ``step``,
+    ``forward``, ``reset``, ``diverged``, ``get_state`` and ``set_state`` act on the whole scene.
 
-    Quantities are float32 tensors on ``device``. Their first dimension is the environment. They
-    are the engine's buffers: clone what must outlive the next call. World z is up, quaternions
-    are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame. Joints are in the order of
-    ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
+    Quantities, such as ``joint_pos``, are float32 tensors on ``device``. Their first dimension is
+    the environment. They are the engine's buffers: clone what must outlive the next call. World z
+    is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame. Joints
+    are in the order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
 
     Root and joint positions and velocities are current after every call. Body, foot, contact,
-    torque and acceleration quantities lag by one physics step after ``step``, as after
-    ``mj_step``. After ``forward`` everything is current.
+    torque and acceleration quantities lag: after ``step`` they describe the start of the last
+    physics step, as after ``mj_step``. After ``forward`` all quantities are current.
 
     Args:
-        robot: Robot that the quantities belong to.
+        robot: Configuration of the robot.
         cfg: Physics settings.
         num_envs: Number of environments.
         device: Device of all tensors.
     """
 
     body_names: tuple[str, ...]
-    """Names of the bodies of ``body_pos_w`` and ``contact_force_w``, the base first."""
+    """Names of the robot's bodies, the base first. It is the order of ``body_pos_w``, for
+    example."""
     joint_pos_limits: Tensor
-    """Joint ranges, rad; ±inf where a joint has no limits. Shape: (num_joints, 2)."""
+    """Lower and upper end of each joint's range, rad; ±inf for a joint without limits. Shape:
+    (num_joints, 2)."""
     survives_fork: bool = True
-    """True if a process that is forked later can step the simulation."""
+    """True if a child process, forked after the simulation was made, can step it."""
     closed: bool = False
-    """True after ``close``."""
+    """True after ``close`` was called."""
     ground: Ground | None = None
-    """Height field under the robots; None is the plane z = 0."""
+    """Height field under the robots. None: the ground is the plane z = 0."""
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
-    """Names that ``get_parameter`` knows."""
+    """Names of the model parameters that ``get_parameter`` and ``set_parameter`` accept."""
     _renderer: "SceneRenderer"
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot = robot
-        """Description of the robot."""
+        """Configuration of the robot."""
         self.cfg = cfg
         """Physics settings."""
         self.num_envs = num_envs
@@ -70,9 +73,9 @@ class Simulation(RobotQuantities, TableRepr):
         self.device = device
         """Device of all tensors."""
         self.start = (0.0, 0.0, 0.0)
-        """Place of the robot after a reset: x and y, m, and yaw, rad."""
+        """Place of the robot in the world after a reset: x and y, m, and yaw, rad."""
         self.objects: dict[str, FreeBody] = {}
-        """Objects of the scene by name."""
+        """Objects of the scene, such as a ball, by name."""
         self._robots: dict[str, Simulation] = {}
         self._parameters: dict[str, Tensor] = {}
         self._default_parameters: dict[str, Tensor] = {}
@@ -84,23 +87,23 @@ class Simulation(RobotQuantities, TableRepr):
 
     @property
     def robots(self) -> "dict[str, Simulation]":
-        """Robots of the scene by name; the first is ``"robot"``."""
+        """All robots of the scene by name. The name of the first one is ``"robot"``."""
         return self._robots or {"robot": self}
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
-        """Return the indices of bodies in ``body_names``.
+        """Return the indices of bodies in ``body_names`` by their names.
 
         Raises:
-            ValueError: The robot has no body of one of the names.
+            ValueError: The robot has no body with one of the names.
         """
         check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
         return [self.body_names.index(name) for name in names]
 
     def lifted(self, height: float) -> Tensor:
-        """Return the joint turns that lift each foot by ``height``, m.
+        """Return the changes of the joint angles that lift each foot straight up by ``height``, m.
 
-        See :func:`legged_envs.robots.reading.kinematics.leg_lift_angles`. Unit: rad. Shape:
-        (num_feet, num_joints).
+        Row i lifts foot i from the default pose, rad. Shape: (num_feet, num_joints). See
+        :func:`legged_envs.robots.reading.kinematics.leg_lift_angles`.
         """
         from legged_envs.robots.reading.kinematics import leg_lift_angles  # which needs MuJoCo
 
@@ -110,58 +113,65 @@ class Simulation(RobotQuantities, TableRepr):
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
-        """Set the targets of the actuators until the next call.
+        """Set the targets of the robot's actuators in all environments, until the next call.
 
-        A reset sets the default pose, and 0 rad/s and 0 N·m.
+        A reset sets the targets to the default pose, 0 rad/s or 0 N m.
 
         Args:
-            targets: rad, rad/s or N·m, depending on ``RobotCfg.actuators``. Shape: (num_envs,
-                num_joints).
+            targets: Targets in rad, rad/s or N m, depending on ``RobotCfg.actuators``. Shape:
+                (num_envs, num_joints).
         """
 
     @abstractmethod
     def step(self, num_steps: int) -> None:
         """Advance every environment by ``num_steps`` physics steps.
 
-        The control law of the actuators acts in each of them.
+        The torques of the actuators are computed anew in each physics step.
         """
 
     @abstractmethod
     def set_timestep(self, dt: float) -> None:
-        """Set the duration of a physics step, s, from now on; it is part of the state."""
+        """Set the duration of the following physics steps, s.
+
+        The duration is saved by ``get_state``.
+        """
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
-        """Make every quantity of ``env_ids`` current without advancing time.
+        """Compute all quantities of ``env_ids`` from their present state, without advancing time.
 
-        Call it after writes to their state.
+        Call it after ``reset``, ``write_joint_state`` or ``write_root_state``, before quantities
+        are read. Shape of ``env_ids``: (n,).
         """
 
     @abstractmethod
     def reset(self, env_ids: Tensor) -> None:
-        """Put everything in ``env_ids`` to its start, at rest, robots in the default pose.
+        """Put all robots and objects of ``env_ids`` at rest at their starts.
 
-        ``forward`` must follow before lagging quantities are read.
+        Robots have their default pose. Call ``forward`` before body, foot, contact, torque or
+        acceleration quantities are read. Shape of ``env_ids``: (n,).
         """
 
     @abstractmethod
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
-        """Write the joint state of ``env_ids`` (n,).
+        """Set the joint positions and velocities of the robot in some environments.
 
         Args:
-            env_ids: Environments that are written. Shape: (n,).
+            env_ids: Indices of the environments. Shape: (n,).
             pos: Joint positions, rad. Shape: (n, num_joints).
             vel: Joint velocities, rad/s. Shape: (n, num_joints).
         """
 
     @abstractmethod
     def cast_rays(self, origins_w: Tensor, directions_w: Tensor, farthest: float) -> Tensor:
-        """Return the distance from each origin to the ground or an object; robots are not seen.
+        """Return the distances along rays to the ground or to an object.
+
+        Rays pass through robots.
 
         Args:
-            origins_w: Points in the world, m. Shape: (num_envs, n, 3).
-            directions_w: Unit vectors in the world. Shape: (num_envs, n, 3).
-            farthest: Largest distance that is returned, m.
+            origins_w: Starts of the rays in the world, m. Shape: (num_envs, n, 3).
+            directions_w: Unit vectors along the rays in the world. Shape: (num_envs, n, 3).
+            farthest: Largest distance that is returned, m, also for rays that hit nothing.
 
         Returns:
             Distances along the directions, m. Shape: (num_envs, n).
@@ -169,21 +179,21 @@ class Simulation(RobotQuantities, TableRepr):
 
     @abstractmethod
     def diverged(self) -> Tensor | None:
-        """Return the environments that met a non-finite or huge state since the last call.
+        """Return True for environments with a non-finite or huge state since the last call.
 
-        Shape: (num_envs,), bool. None if all are well.
+        Shape: (num_envs,), bool. None if there is no such environment.
         """
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of everything that the future depends on."""
+        """Return a copy of the complete state: all that the following steps depend on."""
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state of `get_state`.
+        """Restore a state of `get_state` exactly: the following steps are the same as then.
 
         Raises:
-            ValueError: The state belongs to another simulation. Nothing has changed.
+            ValueError: The state is of another simulation. Nothing is changed then.
         """
 
     # --- Parameters of the model ------------------------------------------------------------------
@@ -206,13 +216,15 @@ class Simulation(RobotQuantities, TableRepr):
         return self._parameters[name]
 
     def default_parameter(self, name: str) -> Tensor:
-        """Return the values of `get_parameter` before anything was set.
+        """Return a model parameter of every environment as it was before `set_parameter`.
+
+        Names and shapes are those of `get_parameter`.
 
         Raises:
             ValueError: There is no parameter of this name.
         """
         check_known("unknown parameter", (name,), self.parameter_names, "parameters")
-        # Read when they are first asked for: few tasks use all parameters.
+        # Read at the first use, because few tasks use all parameters.
         if name not in self._default_parameters:
             # They are written in place later, which inference tensors forbid outside of that mode.
             with torch.inference_mode(False):
@@ -221,19 +233,19 @@ class Simulation(RobotQuantities, TableRepr):
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
-        """Set a model parameter; it acts from the next ``forward`` or ``step``.
+        """Set a model parameter in some environments, from the next ``forward`` or ``step`` on.
 
         Args:
             name: Name of the parameter, see `get_parameter`.
-            values: New values, a row per environment. Shape: (n, …).
-            env_ids: Environments that are changed. Shape: (n,).
+            values: New values, one row per environment. Shape: (n, …).
+            env_ids: Indices of the environments. Shape: (n,).
 
         Raises:
-            ValueError: The values have a wrong shape, are negative but for ``com``, or are a gain
-                that an actuator does not have.
+            ValueError: The values have a wrong shape, or are negative although the parameter is not
+                ``"com"``, or are not 0 for a gain that a joint's actuator does not have.
         """
         self._check_parameter(name, values, len(env_ids))
-        # Kept here in float32 too, so that reading does not ask the engine.
+        # A copy in float32 is kept, so that get_parameter needs no access to the engine.
         self._parameters[name][env_ids] = values
         self._write_parameter(name, values, env_ids)
 
@@ -276,7 +288,10 @@ class Simulation(RobotQuantities, TableRepr):
 
     @property
     def viewer(self) -> ViewerCfg:
-        """Camera of pictures and window; a change of its fields acts from the next picture on."""
+        """Camera settings of pictures and of the window.
+
+        A change of its fields takes effect in the next picture.
+        """
         return self._renderer.viewer
 
     @viewer.setter
@@ -292,8 +307,11 @@ class Simulation(RobotQuantities, TableRepr):
 
     @property
     def decorations(self) -> "list[Decoration]":
-        """Functions ``draw(scene, env_id)`` that add shapes to the ``mujoco.MjvScene`` of every
-        picture and of the window."""
+        """Functions that add shapes, such as arrows, to every picture and to the window.
+
+        Each is called as ``draw(scene, env_id)`` with the ``mujoco.MjvScene`` to add to. Append a
+        function to the list to use it.
+        """
         return self._renderer.decorations
 
     def render(
@@ -306,10 +324,10 @@ class Simulation(RobotQuantities, TableRepr):
         """Draw a picture with the camera of ``viewer``.
 
         Args:
-            env_id: Environment that is drawn; None is ``viewer.env_index``.
-            width: Width, pixels; None is that of ``viewer.resolution``, or 640.
-            height: Height, pixels; None is that of ``viewer.resolution``, or 480.
-            ghost: Pose of a transparent robot that is drawn too.
+            env_id: Index of the environment that is drawn. None: ``viewer.env_index``.
+            width: Width, pixels. None: that of ``viewer.resolution``, or 640.
+            height: Height, pixels. None: that of ``viewer.resolution``, or 480.
+            ghost: Pose of a transparent second robot in the picture. None: there is none.
 
         Returns:
             Picture. Shape: (height, width, 3), uint8.
@@ -328,9 +346,9 @@ class Simulation(RobotQuantities, TableRepr):
         """Show one environment in a window, which the first call opens.
 
         Args:
-            env_id: Environment that is shown; None is ``viewer.env_index``.
+            env_id: Index of the environment that is shown. None: ``viewer.env_index``.
             label: Text in the window.
-            on_key: Function that the window calls with GLFW's number of each key that is pressed.
+            on_key: Function that is called with GLFW's number of each key that is pressed.
 
         Returns:
             True if the window is open.
@@ -338,10 +356,10 @@ class Simulation(RobotQuantities, TableRepr):
         return self._renderer.show(self._shown_env(env_id), label, on_key)
 
     def drawn(self) -> "tuple[mujoco.MjModel, np.ndarray]":
-        """Return the MuJoCo model that pictures show, and the poses of its bodies.
+        """Return the MuJoCo model that pictures show, and the present poses of its bodies.
 
-        Poses are positions, m, and orientations (w, x, y, z) in the world. Shape: (num_envs,
-        bodies, 7).
+        A pose is a position, m, and an orientation (w, x, y, z) in the world. Shape of the poses:
+        (num_envs, number of bodies, 7).
         """
         return self._renderer.drawn()
 
@@ -351,11 +369,11 @@ class Simulation(RobotQuantities, TableRepr):
     # --- End --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the window and free all memory; any later use raises a RuntimeError."""
+        """Close the window and free all memory. Any later use raises a RuntimeError."""
         if self.closed:
             return
         self._renderer.close()
-        # References from terms and wrappers may outlive this call: what they hold must be empty.
+        # Terms and wrappers can keep references to this object: it must not keep memory alive.
         for robot in self.robots.values():
             vars(robot).clear()
             robot.closed = True
@@ -363,7 +381,7 @@ class Simulation(RobotQuantities, TableRepr):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Python asks here for what an object does not have: after close(), for everything.
+            # Python calls this for attributes that do not exist: after close(), for all of them.
             if self.closed:
                 raise RuntimeError(f"{name!r} of a simulation was used after close()")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

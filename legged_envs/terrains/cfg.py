@@ -80,7 +80,7 @@ class TerrainCfg(Configuration):
     slope_threshold: float = 0.75
     """Slope between two neighbouring points above which there is an edge, such as that of a stair.
 
-    Costs and observations of the distance to edges use it.
+    Observations of the distance to an edge use it.
     """
     seed: int = 0
     """Seed of the generated tiles. A tile's random numbers depend on (``seed``, row, column)."""

@@ -1,6 +1,6 @@
-"""Engines, one file each, and the functions that find them.
+"""Physics engines: one file per engine, and functions that find an engine by its name.
 
-An engine is imported when it is used.
+An engine's module is imported when the engine is first used.
 """
 
 from legged_envs.sim.engines.find import (

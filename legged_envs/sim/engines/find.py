@@ -1,4 +1,4 @@
-"""Engines by name: those of this package, and those of other packages by their entry points."""
+"""Finds physics engines by name, of this package or of other packages, and makes simulations."""
 
 import pkgutil
 import sys
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import mujoco
 
 Engine = Callable[..., Simulation]
-"""Constructor of a simulation: ``constructor(robot, cfg, num_envs, device)``, and ``scene=`` if the
-engine has terrain, further robots or objects."""
+"""Type of a constructor of simulations: ``constructor(robot, cfg, num_envs, device)``.
+
+It also has the parameter ``scene`` if the engine supports terrain, further robots or objects.
+"""
 ENGINES: dict[str, str | Engine] = {
     "mujoco": "legged_envs.sim.engines.mujoco:MujocoSimulation",
     "mujoco_warp": "legged_envs.sim.engines.mujoco_warp:WarpSimulation",
@@ -30,11 +32,14 @@ ENGINES: dict[str, str | Engine] = {
 engine is first used. docs/engines.md describes what an engine must implement. Engines of other
 packages are found by their entry points in the group ``legged_envs.engines``."""
 EXTRAS = {"mujoco_warp": "warp", "genesis": "genesis"}
-"""Extra of this package that installs an engine."""
+"""Names of engines with further requirements, and the extra of this package that installs each."""
 
 
 def known_engines() -> dict[str, str | Engine]:
-    """Return `ENGINES` and the engines of other packages, installed or not."""
+    """Return all known engines by name: `ENGINES` and those of other installed packages.
+
+    The libraries that an engine needs are not checked.
+    """
     known = dict(ENGINES)
     for entry in entry_points(group="legged_envs.engines"):
         # Another package cannot replace an engine of this one.
@@ -43,15 +48,15 @@ def known_engines() -> dict[str, str | Engine]:
 
 
 def find_engine(name: str) -> Engine:
-    """Return the constructor of an engine.
+    """Return the constructor of an engine by its name, such as ``"mujoco"``.
 
     Raises:
-        ValueError: There is no engine of this name.
-        ModuleNotFoundError: The engine is not installed; the error has the pip command.
+        ValueError: There is no engine with this name.
+        ModuleNotFoundError: The engine is not installed. The message has the pip command.
         ImportError: The file of the engine cannot be imported.
         RuntimeError: MuJoCo cannot be imported, because OpenGL does not load.
     """
-    # Entry points take a while to read: only if they are needed.
+    # Entry points are read only if they are needed, because this takes a while.
     known = ENGINES if name in ENGINES else known_engines()
     if name not in known:
         raise ValueError(
@@ -77,10 +82,10 @@ def find_engine(name: str) -> Engine:
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """Return a device of PyTorch by its name.
+    """Return a PyTorch device by its name, such as ``"cpu"`` or ``"cuda:0"``.
 
     Raises:
-        ValueError: There is no device of this name.
+        ValueError: PyTorch knows no device with this name.
     """
     try:
         return torch.device(device)
@@ -98,19 +103,20 @@ def make_simulation(
     device: str | torch.device,
     scene: SceneCfg | None = None,
 ) -> Simulation:
-    """Make a simulation on an engine.
+    """Make a simulation of many environments on a physics engine.
 
     Args:
-        engine: Name of the engine, see `known_engines`.
+        engine: Name of the engine, such as ``"mujoco"``. `known_engines` has all of them.
         robot: First robot of the scene.
         cfg: Physics settings.
         num_envs: Number of environments.
         device: Device of PyTorch, such as ``"cpu"`` or ``"cuda:0"``.
-        scene: Other robots, objects and ground; None: one robot on a plane.
+        scene: Other robots, objects and ground. None: one robot on a plane.
 
     Raises:
-        ValueError: A configuration, the engine's name or the device is wrong, the engine cannot
-            run on the device or lacks something of the scene, or the gains do not hold a robot.
+        ValueError: A configuration, the engine's name or the device is wrong. Or the engine cannot
+            run on the device or does not support a part of the scene. Or the gains of a robot do
+            not hold its default pose.
         ModuleNotFoundError: The engine is not installed.
         ImportError: The file of the engine cannot be imported.
     """
@@ -126,10 +132,10 @@ def make_simulation(
                 f"sim={engine!r} has one robot on a plane: SceneCfg must be as it is, got "
                 f"{', '.join(parts)}"
             )
-        # Without parts the argument is left out: an engine need not have it.
+        # Engines for one robot on a plane may have no parameter ``scene``.
         constructor = partial(constructor, scene=scene)
     sim = constructor(robot, cfg, num_envs, torch_device)
-    # They need MuJoCo, which no user of the package should load before an engine is made.
+    # These modules import MuJoCo, which should not be loaded before an engine is made.
     from legged_envs.sim.gains import check_gains
     from legged_envs.sim.scene import build_scene
 

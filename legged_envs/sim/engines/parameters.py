@@ -1,4 +1,4 @@
-"""The fields of a MuJoCo model that hold the parameters of a robot."""
+"""The fields of a MuJoCo model that have the parameters of a robot, such as friction and gains."""
 
 from dataclasses import dataclass
 
@@ -15,36 +15,44 @@ MODEL_FIELDS = (
     "actuator_gainprm",
     "actuator_biasprm",
 )
-"""Fields of ``MjModel`` that parameters set."""
+"""Fields of ``MjModel`` that ``Simulation.set_parameter`` changes."""
 CHANGES_CONSTANTS = ("body_mass", "com", "armature")
-"""Parameters that constants of the model depend on: ``mj_setConst`` must follow."""
+"""Parameters on which constants of ``MjModel`` depend, such as the inverse inertias.
+
+After a change of one of them the engine must compute the constants again (``mj_setConst``).
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelField:
-    """The place of a parameter in a field of ``MjModel`` with a first dimension of environments."""
+    """The place of a robot's parameter in a field of ``MjModel``.
+
+    The field has a copy per environment, with the environment as first dimension.
+    """
 
     name: str
     """Name of the field, one of `MODEL_FIELDS`."""
     part: tuple[slice | int, ...]
     """Index of the parameter in the field."""
     sign: float = 1.0
-    """Sign of the parameter in the field: MuJoCo's bias −kp q − kd q̇ has negative gains."""
+    """Factor of the parameter in the field: −1 in MuJoCo's bias −kp q − kd q̇, otherwise 1."""
     joints: Tensor | None = None
-    """Joints of which the field holds the parameter, (num_joints,) bool; None: all."""
+    """True for joints with the parameter in this field. Shape: (num_joints,), bool. None: all
+    joints."""
 
 
 def find_model_fields(
     view: RobotView, has_servo: Tensor, follows_velocity: Tensor
 ) -> dict[str, tuple[ModelField, ...]]:
-    """Return the fields that hold each parameter of a robot.
+    """Return the places in ``MjModel`` of each parameter of a robot, by the parameter's name.
 
-    The first field of a parameter holds it for every joint and is the one that is read.
+    Parameters are read from their first place, which has the values of all joints. They are written
+    to all of their places.
 
     Args:
-        view: The robot in the model.
-        has_servo: Joints with a position actuator, (num_joints,) bool.
-        follows_velocity: Joints with a velocity actuator, (num_joints,) bool.
+        view: Indices of the robot's parts in the model.
+        has_servo: True for joints with a position actuator. Shape: (num_joints,), bool.
+        follows_velocity: True for joints with a velocity actuator. Shape: (num_joints,), bool.
     """
     # MuJoCo's actuator force is gainprm[0] u + biasprm[0] + biasprm[1] q + biasprm[2] q̇.
     gain = (ALL, view.actuators, 0)

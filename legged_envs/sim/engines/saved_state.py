@@ -1,4 +1,4 @@
-"""Saved states of engines: nested dicts of arrays, flattened and compared."""
+"""Functions for saved states of engines, which are nested dicts of arrays."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,10 @@ import numpy as np
 
 
 def flatten(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a state; those of dicts in it are named ``"<dict>.<name>"``."""
+    """Return a state without nested dicts.
+
+    The entry ``name`` of a dict ``outer`` in the state becomes ``"outer.name"``.
+    """
     plain = {}
     nested = {}
     for entry, value in state.items():
@@ -20,14 +23,15 @@ def flatten(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_shapes(given: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an error unless a flat state has exactly the expected arrays.
+    """Raise an error unless a saved state has exactly the arrays that a simulation expects.
 
     Args:
-        given: Flat state, as of `flatten`.
-        expected: Shape of each array of the flat state of this simulation.
+        given: Saved state, from `flatten`.
+        expected: Names of the arrays of the simulation's own flat state, and the shape of each.
 
     Raises:
-        ValueError: An array is missing, unknown or has another shape; the error names the first.
+        ValueError: An array is missing, unknown or has another shape. The message names the first
+            one.
     """
     for name in {**expected, **given}:
         given_shape = tuple(np.shape(given[name])) if name in given else None
