@@ -1,4 +1,4 @@
-"""Configurations of a simulation: physics, scene and camera; and the pose of one robot."""
+"""Configurations of a simulation: physics, scene and camera, and the pose of one robot."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ from legged_envs.robots.robot import RobotCfg
 from legged_envs.terrains import TerrainCfg, check_terrain
 
 SHAPES = {"box": 3, "sphere": 1, "capsule": 2, "cylinder": 2}
-"""Shapes of objects, and the number of sizes that each needs."""
+"""Shapes of objects in a scene, and the number of sizes that each has (``ObjectCfg.size``)."""
 MIN_SIZE = 1e-4
-"""Smallest size of an object, m."""
+"""Smallest half length or radius of an object in a scene, m."""
 
 
 def check_vector(name: str, value: object, size: int, least: float = float("-inf")) -> None:
@@ -36,34 +36,48 @@ def check_vector(name: str, value: object, size: int, least: float = float("-inf
 
 @dataclass
 class SimCfg(Configuration):
-    """Physics settings; docs/physics.md has the measurements behind the defaults."""
+    """Physics settings of a simulation. docs/physics.md has the measurements behind the defaults.
+
+    ``solref`` and ``solimp`` apply to all contacts.
+    """
 
     dt: float = 0.005
     """Physics time step, s."""
     decimation: int = 4
-    """Physics steps per control step."""
+    """Number of physics steps in one control step."""
     iterations: int = 10
-    """Largest number of iterations of the constraint solver; a standing robot needs one or two."""
+    """Largest number of iterations of the constraint solver in a physics step.
+
+    A standing robot needs one or two.
+    """
     ls_iterations: int = 20
-    """Largest number of iterations of the solver's line search."""
+    """Largest number of iterations of the line search in an iteration of the constraint solver."""
     num_threads: int = 0
-    """Threads of the CPU engine; 0 uses every core."""
+    """Number of threads of the engine ``"mujoco"``. 0 uses all cores of the machine."""
     solref: tuple[float, float] = (0.015, 1.0)
-    """Stiffness of contacts, as MuJoCo's ``solref``: time constant, s, and damping ratio. The time
-    constant must be at least two time steps."""
+    """Stiffness and damping of contacts, MuJoCo's ``solref``: time constant, s, and damping ratio.
+
+    The time constant must be at least two time steps.
+    """
     solimp: tuple[float, float, float, float, float] = (0.95, 0.99, 0.001, 0.5, 2.0)
-    """Impedance of contacts, as MuJoCo's ``solimp``: least and most impedance, the depth, m, over
-    which it grows, and the midpoint and power of its growth."""
+    """Impedance of contacts, MuJoCo's ``solimp``: smallest and largest impedance, the depth over
+    which it grows, m, and the midpoint and power of its growth."""
     nconmax: int = 0
-    """Contacts per environment that MuJoCo Warp and Genesis have room for; 0 is their default."""
+    """Number of contacts per environment for which MuJoCo Warp and Genesis allocate memory.
+
+    0: the engine's default. More contacts than this are an error.
+    """
     njmax: int = 0
-    """Constraints per environment that MuJoCo Warp has room for; 0 fits the robot."""
+    """Number of constraints per environment for which MuJoCo Warp allocates memory.
+
+    0: computed from the model. More constraints than this are an error.
+    """
 
     def check(self) -> None:
-        """Check every field.
+        """Check that every field is in its range.
 
         Raises:
-            ValueError: A field is wrong; the error names it.
+            ValueError: A field is out of its range. The message names it.
         """
         whole_number("SimCfg.decimation", self.decimation)
         whole_number("SimCfg.iterations", self.iterations)
@@ -83,35 +97,44 @@ class SimCfg(Configuration):
 
 @dataclass
 class PlacedRobot(Configuration):
-    """A further robot of a scene."""
+    """A second or further robot of a scene, in ``SceneCfg.robots``, and its place."""
 
     robot: RobotCfg
-    """Description of the robot."""
+    """Configuration of the robot."""
     start: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Place after a reset: x and y, m, and yaw, rad."""
+    """Place of the robot in the world after a reset: x and y, m, and yaw, rad."""
 
 
 @dataclass
 class ObjectCfg(Configuration):
-    """A rigid body that moves freely and touches the ground, every robot and every object."""
+    """A rigid object of a scene, such as a ball, in ``SceneCfg.objects``.
+
+    It moves freely, and collides with the ground, all robots and all objects.
+    """
 
     shape: str = "box"
-    """Shape, a key of `SHAPES`: ``"box"``, ``"sphere"``, ``"capsule"`` or ``"cylinder"``."""
+    """Shape: ``"box"``, ``"sphere"``, ``"capsule"`` or ``"cylinder"``."""
     size: tuple[float, ...] = (0.1, 0.1, 0.1)
-    """Sizes, m. Of a ``"box"`` the half lengths along x, y and z. Of a ``"sphere"`` the radius. Of
-    a ``"capsule"`` or ``"cylinder"`` the radius and the half length along z; the ends of a capsule
-    are not counted."""
+    """Sizes of the shape, m.
+
+    ``"box"``: half lengths along x, y and z. ``"sphere"``: radius. ``"capsule"`` and
+    ``"cylinder"``: radius and half length along z; the length of a capsule does not include its
+    round ends.
+    """
     mass: float = 1.0
-    """Mass, evenly distributed, kg."""
+    """Mass, kg. The density is uniform."""
     friction: float = 0.8
-    """Sliding friction with everything that it touches. Between two objects the larger friction
-    counts; that of a robot does not."""
+    """Coefficient of sliding friction of the object's contacts.
+
+    The friction of a robot or of the ground has no effect on them. Between two objects the larger
+    coefficient counts.
+    """
     pos: tuple[float, float, float] = (0.0, 0.0, 1.0)
-    """Position of the centre after a reset, m."""
+    """Position of the object's centre in the world after a reset, m."""
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
-    """Orientation after a reset, (w, x, y, z)."""
+    """Orientation of the object in the world after a reset, (w, x, y, z)."""
     rgba: tuple[float, float, float, float] = (0.72, 0.52, 0.32, 1.0)
-    """Colour and opacity, each from 0 to 1."""
+    """Colour in pictures: red, green, blue and opacity, each from 0 to 1."""
 
     def check(self, name: str) -> None:
         """Check every field.
@@ -133,23 +156,27 @@ class ObjectCfg(Configuration):
 
 @dataclass
 class SceneCfg(Configuration):
-    """Robots, objects and ground of every environment, in addition to ``TaskCfg.robot``.
+    """What every environment contains in addition to its first robot: robots, objects and ground.
 
-    In a MuJoCo model the parts of a robot named ``rear`` are called ``rear/…``. The parts of the
-    first robot, ``TaskCfg.robot``, keep the names of its file. That robot is called ``robot``.
+    The first robot is ``TaskCfg.robot``. Its name in the scene is ``robot``, and its parts have in
+    the MuJoCo model the names of its file. The names of the parts of a further robot ``rear`` begin
+    with ``rear/``.
     """
 
     start: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Place of the first robot after a reset: x and y, m, and yaw, rad."""
+    """Place of the first robot in the world after a reset: x and y, m, and yaw, rad."""
     robots: dict[str, PlacedRobot] = field(default_factory=dict)
-    """Further robots by name."""
+    """Further robots of the scene, by name."""
     objects: dict[str, ObjectCfg] = field(default_factory=dict)
-    """Objects by name."""
+    """Objects of the scene, such as a ball, by name."""
     robots_collide: bool = True
-    """True if robots touch each other; then the larger of their sliding frictions counts. A robot
-    never touches itself."""
+    """True if robots collide with each other. False: they pass through each other.
+
+    Between two robots the larger coefficient of sliding friction counts. Parts of one robot never
+    collide with each other.
+    """
     terrain: TerrainCfg | None = None
-    """The ground; None is the plane z = 0."""
+    """Rough ground. None: the ground is the plane z = 0."""
 
     def check(self) -> None:
         """Check every field, robot and object.
@@ -176,30 +203,43 @@ class SceneCfg(Configuration):
 
 @dataclass
 class ViewerCfg(Configuration):
-    """Camera of pictures, films and the window; field names are those of Isaac Lab."""
+    """Camera settings of pictures, films and the window. Field names are those of Isaac Lab."""
 
     eye: tuple[float, float, float] | None = None
-    """Position of the camera relative to ``origin_type``, m. None: the model's camera films."""
+    """Position of the camera in the frame of ``origin_type``, m.
+
+    None: the camera ``cam_prim_path`` of the model is used, and ``lookat`` must be None.
+    """
     lookat: tuple[float, float, float] | None = None
-    """Point that the camera looks at, relative to ``origin_type``, m. None: the origin."""
+    """Point at which the camera looks, in the frame of ``origin_type``, m. None: its origin."""
     cam_prim_path: str = "track"
-    """Camera of the model that films without ``eye``. That of a further robot is
-    ``"<robot>/track"``."""
+    """Name of the model's camera that is used if ``eye`` is None.
+
+    ``"track"`` follows the first robot, ``"<name>/track"`` a further robot.
+    """
     resolution: tuple[int, int] | None = None
     """Width and height, pixels. None: pictures have 640 × 480, films are 720 pixels wide."""
     origin_type: str = "world"
-    """Frame of ``eye`` and ``lookat``: ``"world"``, ``"env"`` or ``"asset_root"``. ``"env"`` is the
-    origin of the environment, here the world's, because each environment has a separate world.
-    ``"asset_root"`` is the root of ``asset_name``: the camera moves with it."""
+    """Frame of ``eye`` and ``lookat``: ``"world"``, ``"env"`` or ``"asset_root"``.
+
+    ``"env"`` equals ``"world"``, because each environment has a separate world. The origin of
+    ``"asset_root"`` is the base of ``asset_name``: the camera moves with it.
+    """
     env_index: int = 0
-    """Environment that is shown unless a call names another one."""
+    """Index of the environment that is shown, unless a call gives another one."""
     asset_name: str | None = None
-    """Robot or object of ``"asset_root"``; None is the first robot."""
+    """Name of the robot or object that the camera follows with ``origin_type="asset_root"``.
+
+    None: the first robot.
+    """
     appearance: str | None = None
-    """Appearance of robots in pictures; physics do not depend on it. None: the shapes of the model.
-    ``"menagerie"``: the meshes of mujoco_menagerie, from ``pip install mujoco-menagerie`` or a
-    checkout that the environment variable MENAGERIE_ROOT names. Otherwise the path of an MJCF file
-    with bodies of the same names as the robot's."""
+    """Appearance of robots in pictures. Physics do not depend on it.
+
+    None: the shapes of the robot's model. ``"menagerie"``: the meshes of mujoco_menagerie, from
+    ``pip install mujoco-menagerie`` or from a checkout at the path in the environment variable
+    MENAGERIE_ROOT. Any other value is the path of an MJCF file with bodies of the same names as
+    those of the robot.
+    """
 
     def check(self) -> None:
         """Check every field that does not depend on the simulation.
@@ -231,7 +271,10 @@ class ViewerCfg(Configuration):
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Pose of one robot as float tensors, joints in the order of ``RobotCfg.joint_names``."""
+    """Pose of the base and the joints of one robot, in one environment.
+
+    Joints are in the order of ``RobotCfg.joint_names``.
+    """
 
     root_pos_w: Tensor
     """Position of the base in the world, m. Shape: (3,)."""

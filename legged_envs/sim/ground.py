@@ -1,4 +1,4 @@
-"""The height field under the robots, and the tile on which each environment begins."""
+"""Height look-ups on rough ground, and the tile of ground on which each environment starts."""
 
 import math
 from functools import cached_property
@@ -17,24 +17,30 @@ FARTHEST_EDGE = 1.0
 
 
 class Places(NamedTuple):
-    """Points on the cells of a height field. All shapes are that of the points."""
+    """Positions of points within the cells of a height field.
+
+    A cell is the square between four neighbouring points of the field. All tensors have the shape
+    of the points.
+    """
 
     u: Tensor
-    """Position in the cell along x, from 0 to 1."""
+    """Position within the cell along x, from 0 to 1."""
     v: Tensor
-    """Position in the cell along y, from 0 to 1."""
+    """Position within the cell along y, from 0 to 1."""
     cell: Tensor
-    """Index of the cell, row by row, int32."""
+    """Index of the cell, int32. Cells are numbered along y first, then along x."""
 
 
 class Ground(Stateful):
-    """One :class:`~legged_envs.terrains.Terrain` under all environments.
+    """Rough ground that all environments have in common: a :class:`~legged_envs.terrains.Terrain`.
 
-    Beyond its border the ground is as high as at the nearest point of the field. Look-ups take
-    world coordinates x and y, m, of the same shape, and return tensors of that shape.
+    It returns heights, normals and distances at any points, and it holds the tile of the ground on
+    which each environment starts. Look-ups have as arguments world coordinates x and y, m, of the
+    same shape, and return tensors of that shape. Outside of the height field the ground is as high
+    as at the nearest point of the field.
 
     Args:
-        terrain: Heights and tiles.
+        terrain: Height field with its tiles.
         num_envs: Number of environments.
         device: Device of all tensors.
     """
@@ -43,7 +49,7 @@ class Ground(Stateful):
 
     def __init__(self, terrain: Terrain, num_envs: int, device: torch.device):
         self.terrain = terrain
-        """Heights and tiles."""
+        """Height field with its tiles."""
         self.num_envs = num_envs
         """Number of environments."""
         heights = torch.from_numpy(terrain.heights).to(device)
@@ -64,13 +70,15 @@ class Ground(Stateful):
         half_y = 0.5 * self._cells_y * self._scale
 
         self.half_extent = (half_x, half_y)
-        """Half of the field's sides along x and y, m."""
+        """Half of the side lengths of the height field along x and y, m."""
         self.tile_origins = torch.from_numpy(terrain.origins).to(device)
-        """Start of robots on each tile in the world, m. Shape: (rows, columns, 3)."""
+        """Place on each tile where robots start, in the world, m. Shape: (rows, columns, 3)."""
         self.levels = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        """Row of the tile on which each environment begins its episodes. Shape: (num_envs,)."""
+        """Row, the level of difficulty, of the tile on which each environment starts its episodes.
+        Shape: (num_envs,), int64."""
         self.columns = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        """Column of that tile. Shape: (num_envs,)."""
+        """Column of the tile on which each environment starts its episodes. Shape: (num_envs,),
+        int64."""
 
     @cached_property
     def _edges(self) -> Tensor:
@@ -93,13 +101,17 @@ class Ground(Stateful):
 
     @property
     def origins(self) -> Tensor:
-        """Start of each environment in the world, m. Shape: (num_envs, 3)."""
+        """Place in the world where each environment starts its episodes, m. Shape: (num_envs, 3).
+
+        It is the start on the tile in row ``levels`` and column ``columns``.
+        """
         return self.tile_origins[self.levels, self.columns]
 
     def height(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the height of the surface that the engine collides with, m.
+        """Return the height of the ground at points (x, y), m.
 
-        It has two triangles per cell, divided by the diagonal from the smallest x and y.
+        It is the surface with which robots collide. Each cell has two triangles, which are divided
+        by the diagonal from the corner with the smallest x and y.
         """
         u, v, cell = self._place(x, y)
         h00, h10, h01, h11 = self._corner_heights(cell)
@@ -114,7 +126,7 @@ class Ground(Stateful):
         return h00 + u * slope_x + v * slope_y
 
     def normal(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the unit normal of the surface of `height`. Shape: (…, 3)."""
+        """Return the unit normal of the ground at points (x, y) in the world. Shape: (…, 3)."""
         u, v, cell = self._place(x, y)
         h00, h10, h01, h11 = self._corner_heights(cell)
         is_first = u >= v
@@ -130,17 +142,18 @@ class Ground(Stateful):
         return normalize(normal, dim=-1)
 
     def cast(self, origins: Tensor, directions: Tensor, farthest: float) -> Tensor:
-        """Return the distance to the surface along rays, m.
+        """Return the distances along rays to the ground.
 
-        The surface is looked up every half cell, and is assumed to be straight in between.
+        The height of the ground is looked up every half cell along a ray, and is interpolated
+        linearly in between.
 
         Args:
-            origins: Points in the world, m. Shape: (…, 3).
-            directions: Unit vectors in the world. Shape: (…, 3).
-            farthest: Largest distance that is returned, m.
+            origins: Starts of the rays in the world, m. Shape: (…, 3).
+            directions: Unit vectors along the rays in the world. Shape: (…, 3).
+            farthest: Largest distance that is returned, m, also for rays that do not hit.
 
         Returns:
-            Distances. Shape: (…,).
+            Distances, m. Shape: (…,).
         """
         step = 0.5 * self._scale
         shape = origins.shape[:-1]
@@ -163,7 +176,7 @@ class Ground(Stateful):
         return distance.clamp(0.0, farthest)
 
     def bilinear(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the height interpolated between the four corners of a cell, m."""
+        """Return the height at points (x, y), bilinear between the four corners of a cell, m."""
         low_x, low_y = self.terrain.low
         # grid_sample takes coordinates from −1 to 1 over the field, that of the columns, y, first.
         per_metre_x = 2.0 / (self._cells_x * self._scale)
@@ -176,22 +189,33 @@ class Ground(Stateful):
         return heights.view(x.shape)
 
     def lowest(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the least height of three corners of a cell, m.
+        """Return the lowest of three corners of the cell at points (x, y), m.
 
-        They are those at (0, 0), (1, 0) and (0, 1), as in legged_gym's ``_get_heights``.
+        The corners are (0, 0), (1, 0) and (0, 1), as in legged_gym's ``_get_heights``.
         """
         return self._lowest[self._place(x, y).cell]
 
     def edge_distance(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the distance to the nearest point of an edge, at most 1 m."""
+        """Return the distance from points (x, y) to the nearest edge, at most 1 m.
+
+        An edge is a cell steeper than ``Terrain.slope_threshold``, such as at a stair.
+        """
         return self._edges[self._place(x, y).cell]
 
     def choose_tiles(self, env_ids: Tensor, random: Stream) -> None:
-        """Draw the tiles of ``env_ids`` (n,): any column, and one of the first levels."""
+        """Draw the tile on which each of some environments starts.
+
+        The column is any one, the row is one of ``Terrain.first_levels``.
+
+        Args:
+            env_ids: Indices of the environments. Shape: (n,).
+            random: Random stream. Each environment uses its own numbers of it.
+        """
         low, high = self.terrain.first_levels
         num_columns = self.tile_origins.shape[1]
         num_levels = high + 1 - low
-        # Two numbers per environment, so that it draws the same ones on a ground of any size.
+        # Two numbers per environment, whatever the size of the ground, so that later draws from the
+        # stream do not depend on it.
         draw = random.uniform(0.0, 1.0, 2, env_ids)
         level_draw, column_draw = draw.unbind(1)
         level = (level_draw * num_levels).long()

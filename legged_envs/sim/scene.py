@@ -1,4 +1,4 @@
-"""Scenes: robots and objects on a ground, compiled to one MuJoCo model."""
+"""Builds scenes: robots and objects on a ground, compiled to one MuJoCo model."""
 
 from pathlib import Path
 
@@ -14,24 +14,31 @@ from legged_envs.tables import shorten
 from legged_envs.terrains import Terrain
 
 GROUND = "ground_floor"
-"""Name of the ground's shape."""
+"""Name of the ground's shape in the MuJoCo model."""
 OBJECT_GEOMS = {
     "box": mujoco.mjtGeom.mjGEOM_BOX,
     "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
     "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
     "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
 }
-"""MuJoCo's geoms of the shapes of objects."""
+"""Shapes of objects (``ObjectCfg.shape``), and the type of MuJoCo's geom for each."""
 DEEPEST_START = -0.02
-"""Lowest height of a robot's lowest point above the ground in its default pose, m."""
+"""Lowest allowed height of a robot's lowest point in its default pose at ``base_height``, m.
+
+Negative heights are below the ground.
+"""
 HIGHEST_START = 0.15
-"""Largest height of a robot's lowest point above the ground, m: some tasks drop their robot."""
+"""Largest allowed height of a robot's lowest point in its default pose at ``base_height``, m.
+
+It is above 0, because some tasks let their robot fall.
+"""
 MIN_TERRAIN_HEIGHT = 1e-3
-"""Smallest difference of heights that a height field is scaled to, m."""
+"""Smallest height range of MuJoCo's height field, m. MuJoCo does not accept 0 for flat ground."""
 PICTURE_SIZE = (1920, 1080)
 """Largest width and height of a picture, pixels."""
 AXIS_TOLERANCE = 1e-6
-"""Largest distance, m, and sine of an angle, of a wheel's joint from its axle."""
+"""Largest distance of a wheel's joint axis from the y axis of its foot, m, and largest sine of the
+angle between the two."""
 
 
 def build_scene(
@@ -41,21 +48,22 @@ def build_scene(
     terrain: Terrain | None = None,
     appearance: str | None = None,
 ) -> mujoco.MjModel:
-    """Compile a scene.
+    """Compile a scene with all its robots and objects to a MuJoCo model, and check the robots.
 
     Args:
         robot: First robot of the scene.
         cfg: Physics settings.
-        scene: Other robots and objects; None: there are no others.
-        terrain: Ground; None: the plane z = 0.
+        scene: Other robots and objects. None: there are no others.
+        terrain: Rough ground. None: the plane z = 0.
         appearance: Appearance of the robots in pictures, see ``ViewerCfg.appearance``.
 
     Raises:
-        ValueError: A robot's file does not fit its description, does not compile or starts in a
-            bad pose, or the appearance does not fit.
-        FileNotFoundError: There is no such file.
+        ValueError: A robot's file does not fit its configuration or does not compile, its default
+            pose is outside of a joint's range or not on the ground, or the appearance does not fit
+            the robot.
+        FileNotFoundError: A robot's file does not exist.
     """
-    # On a plane, and without other robots, first: the checks are of this robot alone.
+    # First compiled alone on a plane, because the checks are of this robot only.
     spec = spec_on_ground(robot, cfg)
     model = _compile(spec, robot)
     view = RobotView.find(model, robot)
@@ -80,7 +88,10 @@ def build_scene(
 
 
 def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
-    """Return the specification of a robot on a plane, as `build_scene` compiles it."""
+    """Return the model of one robot on a plane with light and physics settings, not yet compiled.
+
+    `build_scene` compiles it. There are no other robots or objects.
+    """
     spec = robot_spec(robot)
     _add_light(spec, robot)
     option = spec.option
@@ -110,7 +121,7 @@ def _compile(spec: mujoco.MjSpec, robot: RobotCfg) -> mujoco.MjModel:
 
 
 def add_ground(spec: mujoco.MjSpec) -> None:
-    """Add the plane z = 0, the sky and the settings of pictures."""
+    """Add the plane z = 0, the sky and the settings of pictures to a model."""
     ground = mujoco.MjSpec.from_file(str(Path(__file__).with_name("ground.xml")))
     spec.attach(ground, frame=spec.worldbody.add_frame(), prefix="ground_")
     width, height = PICTURE_SIZE
@@ -125,7 +136,7 @@ def add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
-    """Replace the plane by a height field."""
+    """Replace the plane of a model by the height field of a terrain."""
     num_x, num_y = terrain.heights.shape
     low_x, low_y = terrain.low
     half_x = 0.5 * terrain.horizontal_scale * (num_x - 1)
@@ -142,7 +153,7 @@ def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     ground.type = mujoco.mjtGeom.mjGEOM_HFIELD
     ground.hfieldname = "terrain"
     ground.pos = [low_x + half_x, low_y + half_y, lowest]
-    # Rays of the engine leave this group out.
+    # The engines' rays ignore this group: rays at the height field are computed in PyTorch.
     ground.group = 1
 
 
