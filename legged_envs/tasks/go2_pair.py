@@ -65,6 +65,7 @@ class Carrier:
 
     def __init__(self, env: "Go2Pair", agent: str, partner: str):
         self._env = env
+
         self.side = SIDES[agent]
         """Side of the beam's middle on which the agent walks, a sign along y."""
         self.robot = env.robots[ROBOTS[agent]]
@@ -78,6 +79,7 @@ class Carrier:
 
         beam_place = (BACK[0], -self.side * APART / 2, BACK[1] + BEAM[2])
         partner_place = (0.0, -self.side * APART, 0.0)
+
         self.places = self.robot.root_pos_w.new_tensor((beam_place, partner_place))
         """Target positions of beam and partner in the base frame, m. Shape: (2, 3)."""
 

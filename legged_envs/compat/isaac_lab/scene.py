@@ -1,7 +1,7 @@
 """The scene in Isaac Lab's words: robots, objects, sensors and the ground."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
@@ -18,6 +18,9 @@ from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot
 from legged_envs.state import Stateful
 from legged_envs.terrains import TerrainCfg
+
+if TYPE_CHECKING:
+    from legged_envs.compat.adapter import AdapterTask
 
 
 class TerrainImporter(TerrainOrigins):
@@ -164,7 +167,7 @@ class InteractiveScene(Stateful):
     @property
     def env_origins(self) -> Tensor:
         """Middle of each environment's tile, m; 0 on a plane. Shape: (num_envs, 3)."""
-        return self.core.task.env_origins
+        return cast("AdapterTask", self.core.task).env_origins
 
     @property
     def terrain(self) -> TerrainImporter | None:

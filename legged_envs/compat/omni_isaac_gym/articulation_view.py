@@ -5,12 +5,13 @@ origin of their environment.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_lab.entities import Articulation
+from legged_envs.robots import RobotCfg
 
 Indices = Tensor | Sequence[int] | None
 """Rows of a view; None for all."""
@@ -230,7 +231,8 @@ class ArticulationView(RigidPrimView):
     def _joints_with(self, actuator: str) -> list[int]:
         """Return the joints with a kind of actuator, or all joints if there are none."""
         joints = []
-        for index, kind in enumerate(self.robot.cfg.actuators):
+        robot = cast(RobotCfg, self.robot.cfg)
+        for index, kind in enumerate(robot.actuators):
             if kind == actuator:
                 joints.append(index)
         # The robot refuses targets of the wrong kind with an error that names a joint.

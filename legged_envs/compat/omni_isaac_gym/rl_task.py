@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import torch
@@ -163,7 +163,7 @@ class RLTask(UserTask):
         return config
 
     def _reset_outside_of_steps(self, env_ids: Tensor) -> None:
-        task: OmniIsaacTask = self.core.task
+        task = cast(OmniIsaacTask, self.core.task)
         if not task.is_evaluating:
             type(self).reset_idx(self, env_ids)
 

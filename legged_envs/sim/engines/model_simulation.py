@@ -147,6 +147,7 @@ class ModelSimulation(ModelBody, Simulation):
         self._qpos[:, self._root_qpos.start + 2] = robot.base_height
         pose = self._double(robot.default_joint_pos)
         self._qpos[:, self.robot_view.joint_qpos] = pose
+
         self._ctrl = self._controls[:, self.robot_view.actuators]
         """Targets of the actuators of this robot. Shape: (num_envs, num_joints)."""
         self._ctrl.copy_(torch.where(self._joints_with("position"), pose, 0.0))
