@@ -1,4 +1,4 @@
-"""Arrays of an engine that quantities are parts of, and their float32 copies."""
+"""Arrays of an engine from which quantities of the simulation are read, with float32 copies."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,15 +8,20 @@ import torch
 from torch import Tensor
 
 ALL = slice(None)
-"""Index of all rows."""
+"""Index of all environments, the rows of an array."""
 SMALL_BATCH = 128
-"""Number of environments up to which NumPy converts faster than PyTorch."""
+"""Largest number of environments for which NumPy converts to float32 faster than PyTorch."""
 FEW_ROWS = 1 / 64
-"""Fraction of the environments up to which single rows are converted instead of all of them."""
+"""Largest fraction of the environments for which only their rows are converted to float32.
+
+If more environments have changed, it is faster to convert all rows.
+"""
 
 
 class EngineArray:
-    """A float32 array of an engine, read without a copy.
+    """An array of an engine with the values of one or more quantities.
+
+    This class is for float32 arrays, which are read without a copy.
 
     Args:
         source: The engine's memory. Shape: (num_envs, …).
@@ -24,34 +29,38 @@ class EngineArray:
 
     def __init__(self, source: Tensor):
         self.source = source
-        """Memory of the engine. Shape: (num_envs, …)."""
+        """The engine's memory. Shape: (num_envs, …)."""
         self.buffer = source
-        """float32 tensor that readers get. Shape: (num_envs, …)."""
+        """float32 tensor that is handed out to readers. Shape: (num_envs, …)."""
 
     def refresh(self) -> None:
-        """Make ``buffer`` equal to ``source``."""
+        """Make ``buffer`` equal to ``source``. Nothing is to do here, because they are one."""
 
     def mark_stale(self, rows: slice | Tensor) -> None:
-        """Note that the engine or a write has changed ``rows`` of ``source``."""
+        """Note that some rows (environments) of ``source`` have changed. Does nothing here."""
 
 
 class ConvertedArray(EngineArray):
-    """A float32 copy of a float64 array of an engine, converted when it is read."""
+    """A float64 array of an engine, with a float32 copy that is updated when it is read.
+
+    Args:
+        source: The engine's memory, float64. Shape: (num_envs, …).
+    """
 
     def __init__(self, source: Tensor):
         self.source = source
         self.buffer = torch.zeros(source.shape, dtype=torch.float32)
 
         self.stale_rows: slice | Tensor | None = ALL
-        """Rows in which ``buffer`` is out of date; None if there are none."""
-        # NumPy's copy has the smaller fixed cost.
+        """Rows (environments) in which ``buffer`` is out of date. None: it is up to date."""
+        # NumPy's copy has a smaller fixed cost than PyTorch's.
         self._is_small = len(source) <= SMALL_BATCH
-        # They share their memory with `source` and `buffer`.
+        # These arrays share the memory of `source` and `buffer`.
         self._numpy_source = source.numpy()
         self._numpy_buffer = self.buffer.numpy()
 
     def refresh(self) -> None:
-        # Terms read few of an engine's arrays: only what is read is converted, once per step.
+        # An array is converted only when it is read, because a task reads few of them in a step.
         rows = self.stale_rows
         if rows is None:
             return
@@ -68,7 +77,12 @@ class ConvertedArray(EngineArray):
 
 
 def mark_stale(arrays: Sequence[ConvertedArray], rows: slice | Tensor) -> None:
-    """Note that ``rows`` of the sources of all ``arrays``, of equal length, have changed."""
+    """Note that some rows (environments) of the engine's memory have changed.
+
+    Args:
+        arrays: Arrays that have changed, all with the same number of environments.
+        rows: Index of the environments that have changed.
+    """
     if isinstance(rows, Tensor):
         # Indexing copies: for many rows it takes longer than to convert all of them in one pass.
         num_envs = len(arrays[0].source)
@@ -78,14 +92,14 @@ def mark_stale(arrays: Sequence[ConvertedArray], rows: slice | Tensor) -> None:
         if array.stale_rows is None or array.stale_rows is rows:
             array.stale_rows = rows
         else:
-            # The union of two sets of rows is not worth its computation.
+            # To convert all rows is cheaper than to compute the union of two sets of rows.
             array.stale_rows = ALL
 
 
 class Quantity(NamedTuple):
-    """A quantity of a robot or object: a part of an array of the engine."""
+    """A quantity of a robot or object, such as joint positions: a part of an engine's array."""
 
     array: EngineArray
-    """Array that must be refreshed before the quantity is read."""
+    """Array with the values. Call its ``refresh`` before the quantity is read."""
     values: Tensor
-    """View of ``array.buffer``. Shape: (num_envs, …)."""
+    """Values of the quantity, a view of ``array.buffer``. Shape: (num_envs, …)."""

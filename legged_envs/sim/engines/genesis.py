@@ -1,4 +1,4 @@
-"""The engine Genesis, in float32, on CPUs and NVIDIA GPUs."""
+"""The engine ``"genesis"``: Genesis in float32, on CPUs and NVIDIA GPUs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +22,13 @@ from legged_envs.sim.engines.model_simulation import GEOM_GROUPS_SEEN_BY_RAYS, O
 from legged_envs.sim.engines.parameters import MODEL_FIELDS
 
 DEFAULT_NCONMAX = 150
-"""Contacts per environment if ``SimCfg.nconmax`` is 0: Genesis' default."""
+"""Largest number of contacts per environment if ``SimCfg.nconmax`` is 0. It is Genesis' default."""
 OVERFLOW_ERRORS = (
     ErrorCode.OVERFLOW_CANDIDATE_CONTACTS
     | ErrorCode.OVERFLOW_COLLISION_PAIRS
     | ErrorCode.OVERFLOW_CONTACTS
 )
-"""Bits of Genesis' errors about too many contacts."""
+"""Bits in Genesis' error numbers for more contacts than there is memory for."""
 
 
 def _live(array: Any) -> Tensor:
@@ -38,46 +38,52 @@ def _live(array: Any) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SolverArrays:
-    """Arrays of Genesis' rigid solver, in its memory. Shapes: (num_envs, …)."""
+    """Arrays of Genesis' rigid solver, as tensors that share its memory. Shapes: (num_envs, …).
+
+    Links are the bodies of all robots and objects. Degrees of freedom (dofs) are the entries of
+    ``qvel``. Vectors are in the world frame, unless another frame is given.
+    """
 
     link_pos: Tensor
-    """Origins of the links, m."""
+    """Positions of the links' origins, m. Shape: (num_envs, links, 3)."""
     link_quat: Tensor
-    """Orientations of the links, (w, x, y, z)."""
+    """Orientations of the links, (w, x, y, z). Shape: (num_envs, links, 4)."""
     link_com: Tensor
-    """Centre of mass of each link's whole robot, m."""
+    """Centre of mass of the robot or object to which each link belongs, m. Shape: (num_envs, links,
+    3)."""
     link_ang_vel: Tensor
-    """Angular velocities of the links, rad/s."""
+    """Angular velocities of the links, rad/s. Shape: (num_envs, links, 3)."""
     link_lin_vel: Tensor
-    """Velocities of the links' points at ``link_com``, m/s."""
+    """Velocity of each link at the point ``link_com``, m/s. Shape: (num_envs, links, 3)."""
     link_force: Tensor
-    """Net contact forces, N."""
+    """Net contact force on each link, N. Shape: (num_envs, links, 3)."""
     link_inertial_pos: Tensor
-    """Centres of mass in the frames of the links, m."""
+    """Centre of mass of each link in the frame of the link, m. Shape: (num_envs, links, 3)."""
     joint_acc: Tensor
-    """Accelerations of all degrees of freedom."""
+    """Accelerations of all dofs, m/s² or rad/s². Shape: (num_envs, dofs)."""
     joint_torque: Tensor
-    """Forces that the actuators applied."""
+    """Forces that actuators applied to the dofs, N or N m. Shape: (num_envs, dofs)."""
     control_mode: Tensor
-    """Mode of the actuators, of ``gs.CTRL_MODE``."""
+    """Control mode of each dof, a value of ``gs.CTRL_MODE``. Shape: (num_envs, dofs)."""
     target_pos: Tensor
-    """Target positions, relative to ``qpos0``."""
+    """Target position of each dof minus its position in ``qpos0``, rad. Shape: (num_envs, dofs)."""
     target_vel: Tensor
-    """Target velocities."""
+    """Target velocity of each dof, rad/s. Shape: (num_envs, dofs)."""
     target_force: Tensor
-    """Target forces."""
+    """Target force of each dof, N m. Shape: (num_envs, dofs)."""
     armature: Tensor
-    """Reflected rotor inertias."""
+    """Reflected rotor inertia of each dof, kg m². Shape: (num_envs, dofs)."""
     actuator_gain: Tensor
-    """Gains of the actuators."""
+    """Position gain of each dof's actuator, N m/rad. Shape: (num_envs, dofs)."""
     actuator_bias: Tensor
-    """Biases of the actuators, as MuJoCo's."""
+    """Bias terms of each dof's actuator, as in MuJoCo's ``biasprm``. Shape: (num_envs, dofs, 3)."""
     friction: Tensor
-    """Sliding friction of each shape relative to 1."""
+    """Sliding friction of each shape, as a factor of its friction in the model, which is 1. Shape:
+    (num_envs, shapes)."""
 
     @classmethod
     def of(cls, solver: Any) -> "SolverArrays":
-        """Return the arrays of a rigid solver."""
+        """Return the arrays of a rigid solver of Genesis."""
         info = solver.dyn_info
         links = solver.dyn_state.links
         dofs = solver.dyn_state.dofs
@@ -103,21 +109,21 @@ class SolverArrays:
 
 
 class GenesisSimulation(LiveSimulation):
-    """A simulation of ``num_envs`` scenes on the rigid solver of Genesis, in its MuJoCo mode.
+    """A simulation of many environments with the rigid solver of Genesis, in its MuJoCo mode.
 
-    On a CPU, where it uses one core, two runs are equal bit for bit and a saved state is exact.
-    Environment i depends on ``num_envs`` by rounding only. The first simulation on a machine
+    On a CPU it uses one core. Two runs are then equal bit for bit, and a saved state is exact.
+    Environment i depends on ``num_envs`` only by rounding. The first simulation on a machine
     compiles for about a minute.
 
-    There is room for ``SimCfg.nconmax`` contacts in each environment, by default 150. ``diverged``
-    raises a RuntimeError if there were more.
+    Memory is allocated for ``SimCfg.nconmax`` contacts in each environment, by default 150.
+    ``diverged`` raises a RuntimeError if there were more.
 
     Args:
         robot: First robot of the scene.
         cfg: Physics settings.
         num_envs: Number of environments.
         device: The CPU or an NVIDIA GPU, the same for all simulations of a process.
-        scene: Other robots and objects on a plane; None: one robot.
+        scene: Other robots and objects on a plane. None: one robot.
 
     Raises:
         ValueError: The device, the robot or the scene is wrong, or the scene has terrain.
@@ -146,7 +152,7 @@ class GenesisSimulation(LiveSimulation):
         self._solver = self._scene.sim.rigid_solver
         self._engine = SolverArrays.of(self._solver)
         self._fields = {name: self._repeat(getattr(model, name)) for name in MODEL_FIELDS}
-        # Genesis takes the larger friction of two shapes: it is to be that of the robot.
+        # Genesis uses the larger friction of two shapes. With 0 for the ground it is the robot's.
         of_ground = torch.from_numpy(model.geom_bodyid == 0)
         self._fields["geom_friction"][:, of_ground] = 0.0
         data = mujoco.MjData(model)
@@ -230,7 +236,8 @@ class GenesisSimulation(LiveSimulation):
     def forward(self, env_ids: Tensor) -> None:
         state = self._saved["state"]
         before = {name: array.clone() for name, array in state.items()}
-        # A step computes all quantities of this moment before it moves on.
+        # A step first computes all quantities of the present state. Then it advances the state,
+        # which is restored here.
         self._advance(1)
         for name, array in state.items():
             array.copy_(before[name])
@@ -240,7 +247,7 @@ class GenesisSimulation(LiveSimulation):
         self._update_constants()
         engine = self._engine
         targets = self._controls
-        # Each mode reads what it needs of these.
+        # Each control mode of Genesis uses one or two of these targets and ignores the others.
         engine.target_pos[:, self._dofs] = targets - self._qpos0
         engine.target_vel[:, self._dofs] = targets * self._follows_velocity
         engine.target_force[:, self._dofs] = targets
@@ -253,7 +260,7 @@ class GenesisSimulation(LiveSimulation):
         bodies = self._site_bodies
         site_offset = rotate(engine.link_quat[:, bodies], self._site_pos)
         site_pos = engine.link_pos[:, bodies] + site_offset
-        # Genesis has velocities about the centre of mass, as MuJoCo's cvel.
+        # Velocities of links in Genesis are at the robot's centre of mass, like MuJoCo's cvel.
         arm = site_pos - engine.link_com[:, bodies]
         turning = torch.linalg.cross(engine.link_ang_vel[:, bodies], arm)
         site_vel = engine.link_lin_vel[:, bodies] + turning
@@ -281,6 +288,11 @@ class GenesisSimulation(LiveSimulation):
         self._mark_constants(torch.arange(self.num_envs, device=self.device))
 
     def _update_constants(self) -> None:
+        """Copy parameters that were set, such as gains and masses, to the arrays of Genesis.
+
+        It also makes Genesis compute the constants that depend on them. Nothing is done if no
+        parameter was set since the last call.
+        """
         if not self._stale_constants:
             return
         engine = self._engine
@@ -292,7 +304,8 @@ class GenesisSimulation(LiveSimulation):
         engine.link_inertial_pos[:] = fields["body_ipos"]
         changed = self._constants_changed.nonzero().flatten()
         if len(changed):
-            # Genesis also computes what depends on masses, centres of mass and armatures.
+            # set_links_mass also computes the constants that depend on masses, centres of mass and
+            # armatures.
             masses = fields["body_mass"][changed, 1:]
             self._solver.set_links_mass(masses, range(1, self.model.nbody), changed)
         self._constants_changed.zero_()
@@ -303,7 +316,7 @@ class GenesisSimulation(LiveSimulation):
             height = origins_w[..., 2]
             speed_down = -directions_w[..., 2]
             return torch.where(speed_down > 0.0, height / speed_down, -1.0)
-        # Genesis has no rays at objects: MuJoCo casts them in the same positions.
+        # Genesis cannot cast rays at objects: MuJoCo does it, with the same positions.
         if self._ray_batch is None:
             self._ray_batch = mujoco.batch.Batch(self.model, self.num_envs, self.cfg.num_threads)
         batch = self._ray_batch

@@ -1,4 +1,4 @@
-"""The common part of engines that step a MuJoCo model in float32, on a CPU or a GPU."""
+"""The common base class of engines that simulate a MuJoCo model in float32, on a CPU or a GPU."""
 
 import copy
 from typing import Any
@@ -13,20 +13,23 @@ from legged_envs.sim.engines.model_simulation import ModelSimulation
 from legged_envs.sim.engines.saved_state import check_shapes, flatten
 
 HUGE = 1e10
-"""Number from which on MuJoCo resets a state (``mjMAXVAL``)."""
+"""Absolute value above which a position or velocity counts as diverged (MuJoCo's ``mjMAXVAL``)."""
 
 
 class LiveSimulation(ModelSimulation):
-    """A model simulation that hands out the engine's own float32 arrays.
+    """A simulation with quantities that are the engine's own float32 arrays, without copies.
 
-    The next step overwrites them in place. The constructor of an engine calls ``_make_model``,
-    sets ``_fields`` and ``_outputs``, and calls ``_make_live_scene``.
+    The next step overwrites them in place. The constructor of a subclass calls ``_make_model``,
+    then sets ``_fields`` and ``_outputs``, and then calls ``_make_live_scene``.
     """
 
     _fields: dict[str, Tensor]
-    """Fields of ``MjModel`` that each environment has for itself."""
+    """Fields of ``MjModel`` with a row per environment, by name."""
     _stale_constants: set[str]
-    """Reasons to compute constants before the next step; all robots of a scene share the set."""
+    """Reasons to compute the model's constants before the next step. Empty: they are up to date.
+
+    All robots of a scene share the set.
+    """
 
     def _check_device(self, engine: str, device: torch.device) -> torch.device:
         """Return the device with its index.
@@ -40,7 +43,7 @@ class LiveSimulation(ModelSimulation):
                 f"sim={engine!r} runs on device='cpu', and on 'cuda' where PyTorch finds an "
                 f"NVIDIA GPU, got device={str(device)!r}"
             )
-        # Tensors on "cuda" name their device with an index, and the two would be unequal.
+        # The device of a tensor on "cuda" has an index, so it would not be equal to "cuda".
         if str(device) == "cuda":
             return torch.device("cuda", torch.cuda.current_device())
         return device
@@ -63,7 +66,7 @@ class LiveSimulation(ModelSimulation):
             "parameters": self._fields,
             "common": {"timestep": timestep, "constants_changed": self._constants_changed},
         }
-        # The engine's first steps may have left numbers in them.
+        # The engine may have taken steps already, which have changed these arrays.
         for array in state.values():
             array.zero_()
         qpos = state["qpos"]
@@ -117,7 +120,7 @@ class LiveSimulation(ModelSimulation):
         given = flatten(state)
         own = flatten(self._saved)
         check_shapes(given, {name: tuple(array.shape) for name, array in own.items()})
-        # In place: the engine and the quantities look at this memory.
+        # Written in place, because the engine and the quantities use this memory.
         for name, array in own.items():
             array.copy_(torch.as_tensor(given[name]))
         if self._constants_changed.any():

@@ -1,4 +1,4 @@
-"""Robots and objects in the arrays of a compiled MuJoCo model."""
+"""Robots and objects of a scene: their pose and velocity in the arrays of a MuJoCo model."""
 
 from typing import TYPE_CHECKING
 
@@ -58,14 +58,19 @@ class ModelBody(FreeBody):
         self._state.mark_stale(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        # The first three of the joint's velocities, in the world.
+        # The first three velocities of a free joint are its linear velocity in the world.
         first = self._root_qvel.start
         self._qvel[env_ids, first : first + 3] += lin_vel_w.to(self._qvel.dtype)
         self._state.mark_stale(env_ids)
 
 
 class ModelObject(ModelBody):
-    """The object ``name``, which is the body ``<name>/body`` of the model of ``sim``."""
+    """An object of a scene, such as a ball, in every environment.
+
+    Args:
+        sim: Simulation of the scene.
+        name: Name of the object. Its body in the MuJoCo model is ``<name>/body``.
+    """
 
     def __init__(self, sim: "ModelSimulation", name: str):
         self._qpos = sim._qpos

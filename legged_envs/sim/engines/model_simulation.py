@@ -1,4 +1,4 @@
-"""The common part of engines that step a compiled MuJoCo model."""
+"""The common base class of engines that simulate a compiled MuJoCo model."""
 
 import copy
 import math
@@ -33,20 +33,24 @@ OUTPUTS = (
     "site_xpos",
     "sensordata",
 )
-"""Fields of ``MjData`` that the last physics step left; a saved state holds them too."""
+"""Fields of ``MjData`` that a physics step computes. A saved state also contains them."""
 GEOM_GROUPS_SEEN_BY_RAYS = (1, 0, 0, 0, 1, 1)
-"""Flags of MuJoCo's geom groups: without those of a terrain, 1, and of robots, 2 and 3."""
+"""1 for each of MuJoCo's six geom groups that rays can hit.
+
+Rays do not hit terrain, group 1, and robots, groups 2 and 3.
+"""
 
 
 class ModelSimulation(ModelBody, Simulation):
-    """A simulation whose engine has the batched arrays of a MuJoCo model as PyTorch tensors.
+    """A simulation on an engine with the arrays of a MuJoCo model for all environments.
 
-    The constructor of an engine calls ``_make_model``, sets ``_qpos``, ``_qvel``, ``_state``,
-    ``_qpos_read``, ``_qvel_read``, ``_controls`` and ``_outputs``, and calls ``_make_scene``.
+    The arrays must be available as PyTorch tensors that share the engine's memory. The constructor
+    of a subclass calls ``_make_model``, then sets ``_qpos``, ``_qvel``, ``_state``, ``_qpos_read``,
+    ``_qvel_read``, ``_controls`` and ``_outputs``, and then calls ``_make_scene``.
     """
 
     ARRAY: type[EngineArray] = EngineArray
-    """Class of the arrays that quantities are parts of."""
+    """Class of the arrays from which quantities are read."""
     _controls: Tensor
     """Field ``ctrl`` of ``MjData`` of all environments. Shape: (num_envs, nu)."""
     _outputs: dict[str, Tensor]
@@ -61,7 +65,7 @@ class ModelSimulation(ModelBody, Simulation):
         if model is None:
             model = build_scene(self.robot, self.cfg, scene, terrain)
         self.model = model
-        """The compiled scene."""
+        """MuJoCo model of the compiled scene."""
         self._arrays: list[EngineArray] = []
         """Arrays of the quantities of all robots and objects."""
         return model
@@ -110,7 +114,7 @@ class ModelSimulation(ModelBody, Simulation):
         self.robot = robot
 
         self.robot_view = view
-        """The robot's parts of the arrays of the model."""
+        """Indices of the robot's parts in the arrays of the model."""
         self.start = start
         self._parameters = {}
         self._default_parameters = {}
@@ -195,17 +199,18 @@ class ModelSimulation(ModelBody, Simulation):
 
     @property
     def body_lin_vel_w(self) -> Tensor:
-        """Velocities of the bodies' origins, m/s.
+        """Velocities of the bodies' origins in the world frame, m/s.
 
-        v_body = v + ω × (p_body − p_com), with the twist (ω, v) at the robot's centre of mass.
-        Shape: (num_envs, num_bodies, 3). Lags by one physics step after ``step``.
+        v_body = v + ω × (p_body − p_com), with a body's angular velocity ω and its velocity v at
+        the robot's centre of mass p_com. Shape: (num_envs, num_bodies, 3). Lags by one physics step
+        after ``step``.
         """
         twist = self._read_quantity("body_twist")
         arm = self.body_pos_w - self._read_quantity("root_com_w")
         return twist[..., 3:] + torch.linalg.cross(twist[..., :3], arm)
 
     def set_joint_targets(self, targets: Tensor) -> None:
-        # Into the engine's memory, in its number format.
+        # copy_ writes to the engine's memory and converts to its dtype.
         self._ctrl.copy_(targets)
 
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
@@ -216,7 +221,7 @@ class ModelSimulation(ModelBody, Simulation):
     def reset(self, env_ids: Tensor) -> None:
         self._restore_start(env_ids)
         if self.ground is not None:
-            # The start is on a plane at the origin: on terrain everything moves to the tile.
+            # Starts are relative to the origin: on terrain all bodies are moved to the tile.
             origins = self.ground.origins[env_ids].to(self._qpos.dtype)
             for body in self._bodies_by_name().values():
                 first = body._root_qpos.start
@@ -246,7 +251,7 @@ class ModelSimulation(ModelBody, Simulation):
             target = self._field_to_write(field.name)[field.part]  # a view
             signed = field.sign * values.to(target.dtype)
             if field.joints is not None:
-                # The gain of the others' actuators is another parameter.
+                # For other joints this field has another parameter, which must not change.
                 signed = torch.where(field.joints, signed, target[env_ids])
             target[env_ids] = signed
         if name in CHANGES_CONSTANTS:
@@ -254,19 +259,26 @@ class ModelSimulation(ModelBody, Simulation):
 
     @abstractmethod
     def _field_to_read(self, name: str) -> Tensor | None:
-        """Return a field of the model of every environment; None if all have that of ``model``."""
+        """Return a field of the MuJoCo model with a row per environment.
+
+        None if all environments have the values of ``model``.
+        """
 
     @abstractmethod
     def _field_to_write(self, name: str) -> Tensor:
-        """Return a field of the model of every environment; writes to it act."""
+        """Return a field of the MuJoCo model with a row per environment, in the engine's memory."""
 
     @abstractmethod
     def _mark_constants(self, env_ids: Tensor) -> None:
-        """Note that constants of ``env_ids`` must be computed before the next step or forward."""
+        """Note that parameters of ``env_ids`` were set on which constants of the model depend.
+
+        The engine must compute the constants, such as inverse inertias, before its next step or
+        ``forward``.
+        """
 
     def cast_rays(self, origins_w: Tensor, directions_w: Tensor, farthest: float) -> Tensor:
-        # Rays meet a height field in PyTorch: MuJoCo looks at every cell between a ray's ends, and
-        # its rays do not end.
+        # Rays at a height field are computed in PyTorch. MuJoCo is slow there: it tests every cell
+        # along a ray, and its rays have no largest length.
         if self.ground is None:
             nearest = torch.full(origins_w.shape[:2], farthest, device=self.device)
         else:

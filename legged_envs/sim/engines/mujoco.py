@@ -1,4 +1,7 @@
-"""The CPU engine: ``mujoco.batch.Batch``, in float64, bit-identical to a plain ``mj_step`` loop."""
+"""The engine ``"mujoco"``: MuJoCo on the CPU, in float64.
+
+Its results are bit-identical to those of a plain loop of ``mj_step``.
+"""
 
 import copy
 import math
@@ -26,23 +29,24 @@ from legged_envs.sim.engines.saved_state import check_shapes, flatten
 BAD_NUMBER_WARNINGS = slice(
     int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1
 )
-"""MuJoCo's warnings about numbers of qpos, qvel, qacc and ctrl that are not finite or huge."""
+"""Indices of MuJoCo's warnings about non-finite or huge numbers in qpos, qvel, qacc and ctrl."""
 WARNING_COUNT = 1
-"""Column of ``Batch.warning`` that counts, in each environment, how often a warning was given."""
+"""Column of ``Batch.warning`` with the number of times that a warning was given."""
 
 
 class MujocoSimulation(ModelSimulation):
-    """A simulation of ``num_envs`` scenes on ``mujoco.batch.Batch``.
+    """A simulation of many environments with MuJoCo on the CPU (``mujoco.batch.Batch``).
 
-    The laws of MuJoCo's actuators act in every physics step, with implicit damping.
+    MuJoCo computes the torques of the actuators in every physics step, with implicit damping.
 
     Args:
         robot: First robot of the scene.
         cfg: Physics settings.
         num_envs: Number of environments.
-        device: The CPU.
-        model: Model in place of ``build_scene(robot, cfg, scene)``; it may differ in options.
-        scene: Other robots, objects and ground; None: one robot on a plane.
+        device: Device of all tensors, which must be the CPU.
+        model: Model to use in place of ``build_scene(robot, cfg, scene)``. It must be the same
+            model, but may have other options, such as another integrator. None: it is built.
+        scene: Other robots, objects and ground. None: one robot on a plane.
 
     Raises:
         ValueError: The device is not the CPU, or the robot or the scene is wrong.
@@ -66,8 +70,8 @@ class MujocoSimulation(ModelSimulation):
         model = self._make_model(scene, model)
 
         self.batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
-        """MuJoCo's batch, with a row of state per environment."""
-        # The threads of a pool stay in the parent process.
+        """MuJoCo's batch, which steps all environments. It has a row of state per environment."""
+        # A forked child process does not have the threads of the batch's thread pool.
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1
         self._bind_arrays(model)
         # Made before the scene, because the simulations of further robots share it.
@@ -121,11 +125,13 @@ class MujocoSimulation(ModelSimulation):
         mark_stale(self._arrays, rows)  # type: ignore[arg-type]
 
     def _restore_start(self, env_ids: Tensor) -> None:
-        # The row holds targets and warm starts too, so that a reset forgets everything.
+        # The row also has the targets and the solver's warm start, so that nothing of the episode
+        # before remains.
         self.batch.state[env_ids.numpy()] = self._start_row
 
     def _field_to_read(self, name: str) -> Tensor | None:
-        # To expand a field costs memory and time in every step: only a write does.
+        # Only a write expands a field to a row per environment, because this costs memory, and
+        # time in every step.
         if self.batch.expanded(name) is None:
             return None
         return self._field_to_write(name)
@@ -137,6 +143,7 @@ class MujocoSimulation(ModelSimulation):
         self._constants_changed[env_ids.numpy()] = True
 
     def _update_constants(self) -> None:
+        """Compute the model's constants in the environments where masses, for example, were set."""
         # count_nonzero takes a quarter of the time of any().
         if np.count_nonzero(self._constants_changed):
             changed = np.flatnonzero(self._constants_changed)
@@ -154,11 +161,11 @@ class MujocoSimulation(ModelSimulation):
     def diverged(self) -> Tensor | None:
         self._state.refresh()
         state = self._state.buffer
-        # The sum is finite if all numbers are: one pass without a temporary.
+        # If the sum is finite, all numbers are. It needs one pass and no temporary array.
         if not np.count_nonzero(self._warning_counts) and math.isfinite(state.sum().item()):
             return None
-        # MuJoCo resets a state with bad numbers by itself and counts a warning, so that the state
-        # may be finite again.
+        # MuJoCo resets a state with such numbers itself and counts a warning, so the state can be
+        # finite again by now.
         has_warning = torch.from_numpy(self._warning_counts.any(1))
         bad = ~torch.isfinite(state).all(1) | has_warning
         self.batch.warning[:] = 0

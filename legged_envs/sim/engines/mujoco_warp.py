@@ -1,4 +1,7 @@
-"""The engine MuJoCo Warp, in float32: on NVIDIA GPUs, and slowly, for tests, on CPUs."""
+"""The engine ``"mujoco_warp"``: MuJoCo Warp in float32, on NVIDIA GPUs.
+
+It also runs on CPUs, slowly, for tests.
+"""
 
 import gc
 from collections.abc import Callable
@@ -21,41 +24,51 @@ from legged_envs.sim.engines.parameters import MODEL_FIELDS
 wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)
 
 STATE_FIELDS = ("time", "qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied")
-"""Fields of ``mjw.Data`` that the next step depends on."""
+"""Fields of ``mjw.Data`` on which the next step depends. A saved state contains them."""
 CONSTANTS = ("body_subtreemass", "body_invweight0", "dof_invweight0")
-"""Fields of ``mjw.Model`` that depend on those that parameters set, a row per environment."""
+"""Fields of ``mjw.Model`` that must be computed again after masses, for example, were set.
+
+They have a row per environment.
+"""
 NOT_AN_OVERFLOW = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS
-"""The solver stopped at ``SimCfg.iterations`` or ``ls_iterations``, as it may on every engine."""
+"""Bits of ``OverflowType`` that are not an error.
+
+They mean that the solver has stopped at ``SimCfg.iterations`` or ``SimCfg.ls_iterations``, as it
+may on every engine.
+"""
 CONTACT_POINTS = {
     int(mujoco.mjtGeom.mjGEOM_SPHERE): 1,
     int(mujoco.mjtGeom.mjGEOM_CAPSULE): 2,
 }
-"""Number of points in which a shape touches a plane."""
+"""Types of shapes, and the number of contact points of each with a plane."""
 MOST_CONTACT_POINTS = 4
-"""Number of points in which any other shape touches a plane."""
+"""Number of contact points with a plane of shapes that `CONTACT_POINTS` does not have."""
 
 
 class WarpSimulation(LiveSimulation):
-    """A simulation of ``num_envs`` scenes on MuJoCo Warp.
+    """A simulation of many environments with MuJoCo Warp.
 
-    Readers get the engine's own arrays, which the next step overwrites in place. A step and
-    ``forward`` are graphs, on a GPU launched on PyTorch's stream; only ``diverged`` waits for it.
+    Quantities are the engine's own arrays, which the next step overwrites in place. ``step`` and
+    ``forward`` launch recorded graphs, on a GPU on PyTorch's stream. Only ``diverged`` waits for
+    the GPU.
 
     On a CPU two runs are equal bit for bit, environment i does not depend on ``num_envs``, and a
-    saved state is exact. On a GPU the state is exact too, but sums run in any order, so two runs
-    differ in the last digit. The first simulation on a machine compiles for about a minute;
-    ``WARP_CACHE_PATH`` names a folder that keeps the result.
+    saved state is exact. On a GPU a saved state is exact too, but the order of summation varies, so
+    two runs differ in the last digits. The first simulation on a machine compiles for about a
+    minute. The result is kept in the folder that the environment variable ``WARP_CACHE_PATH``
+    names.
 
-    There is room for ``SimCfg.nconmax`` contacts, on average over all environments, and for
-    ``SimCfg.njmax`` constraints in each. By default it fits all shapes lying on the ground.
-    ``diverged`` raises a RuntimeError if there were more.
+    Memory is allocated for ``SimCfg.nconmax`` contacts per environment, on average over all
+    environments, and for ``SimCfg.njmax`` constraints in each. By default it is enough for all
+    shapes of a robot that lies on the ground. ``diverged`` raises a RuntimeError if there were
+    more.
 
     Args:
         robot: First robot of the scene.
         cfg: Physics settings.
         num_envs: Number of environments.
         device: The CPU or an NVIDIA GPU.
-        scene: Other robots, objects and ground; None: one robot on a plane.
+        scene: Other robots, objects and ground. None: one robot on a plane.
 
     Raises:
         ValueError: The device, the robot or the scene is wrong.
@@ -131,7 +144,8 @@ class WarpSimulation(LiveSimulation):
         self._launch(self._step_graph, num_steps)
 
     def forward(self, env_ids: Tensor) -> None:
-        # The graph computes all environments. Outputs of the others are put back: they still lag.
+        # The graph computes the outputs of all environments. Those of environments that are not in
+        # env_ids are restored, because they must still lag.
         before = {name: output.clone() for name, output in self._outputs.items()}
         self._update_constants()
         self._launch(self._forward_graph)
@@ -139,10 +153,11 @@ class WarpSimulation(LiveSimulation):
             output.copy_(before[name].index_copy_(0, env_ids, output[env_ids]))
 
     def _update_constants(self) -> None:
+        """Compute the model's constants in the environments where masses, for example, were set."""
         if not self._stale_constants:
             return
-        # set_const computes all environments: constants of the others, which could differ in their
-        # last digits, are put back.
+        # set_const computes the constants of all environments. Where nothing was set, the results
+        # could differ from the old values in their last digits, so the old values are restored.
         before = {name: self._fields[name].clone() for name in CONSTANTS}
         self._run(mjw.set_const, groups=SetConstGroup.FIXED | SetConstGroup.INERT0, restore=False)
         for name, old_values in before.items():
@@ -198,10 +213,19 @@ class WarpSimulation(LiveSimulation):
 
 
 def find_room(model: mujoco.MjModel, cfg: SimCfg) -> dict[str, int]:
-    """Return the contacts, ``nconmax``, and constraints, ``njmax``, per environment to allocate.
+    """Return the numbers of contacts and constraints for which to allocate memory.
 
-    Without numbers in ``cfg`` there is room for all shapes lying on a plane, and twice as much if
-    they touch a height field or each other.
+    The number of contacts per environment is ``SimCfg.nconmax``, if it is not 0. Otherwise it is
+    enough for all collision shapes lying on a plane, and twice as large if the shapes can touch a
+    height field or each other. The number of constraints per environment is ``SimCfg.njmax``, if it
+    is not 0. Otherwise it is enough for these contacts, all joint limits and joint frictions.
+
+    Args:
+        model: Compiled scene.
+        cfg: Physics settings.
+
+    Returns:
+        The keys ``"nconmax"`` and ``"njmax"``, which are arguments of ``mjw.put_data``.
     """
     collides = (model.geom_contype | model.geom_conaffinity) > 0
     shapes = collides & (model.geom_bodyid > 0)

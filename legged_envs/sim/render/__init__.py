@@ -1,1 +1,1 @@
-"""Pictures and windows of a simulation: renderer, camera, window, appearance."""
+"""Draws pictures of a simulation and shows it in a window."""

@@ -1,4 +1,4 @@
-"""Appearances of robots in pictures: the meshes of another model in place of primitive shapes."""
+"""Draws robots with the detailed meshes of another model in place of their primitive shapes."""
 
 import os
 from importlib.util import find_spec
@@ -21,27 +21,32 @@ MENAGERIE = {
     "h1": "unitree_h1/h1.xml",
     "t1": "booster_t1/t1.xml",
 }
-"""Models of mujoco_menagerie, by the model of this package: ``RobotCfg.xml`` without its ending."""
+"""Robots of this package, as ``RobotCfg.xml`` without its ending, and their models in
+mujoco_menagerie."""
 PREFIX = "appearance/"
-"""Beginning of the names of added parts."""
+"""Beginning of the names of shapes, meshes and materials that an appearance adds to a model."""
 HIDDEN_GROUP = 4
-"""Group of shapes that pictures do not show."""
+"""Number of the geom group of shapes that are not drawn: the robot's own primitive shapes."""
 FIRST_COLLISION_GROUP = 3
-"""Group from which on pictures of mujoco_menagerie do not show shapes."""
+"""Lowest number of the geom groups with collision shapes in models of mujoco_menagerie.
+
+Shapes in lower groups are drawn.
+"""
 
 
 def find_appearance(robot: RobotCfg, appearance: str) -> Path:
-    """Return the MJCF file of ``ViewerCfg.appearance``.
+    """Return the path of the MJCF file with the appearance of a robot.
 
     Args:
         robot: Robot that is drawn.
-        appearance: ``"menagerie"`` or the path of a file. The models of the menagerie are in the
-            checkout that the environment variable MENAGERIE_ROOT names. Without the variable the
-            package mujoco-menagerie downloads the model once.
+        appearance: Value of ``ViewerCfg.appearance``: ``"menagerie"`` or the path of a file. With
+            ``"menagerie"`` the file is in the checkout of mujoco_menagerie at the path in the
+            environment variable MENAGERIE_ROOT. Without the variable, the package
+            mujoco-menagerie downloads the robot's model once.
 
     Raises:
-        ValueError: The menagerie does not have the robot.
-        ModuleNotFoundError: There is neither a checkout nor the package.
+        ValueError: mujoco_menagerie does not have the robot.
+        ModuleNotFoundError: There is neither a checkout nor the package mujoco-menagerie.
         RuntimeError: The package cannot download the model.
         FileNotFoundError: The file does not exist.
     """
@@ -81,16 +86,17 @@ def _find_in_menagerie(robot: RobotCfg) -> Path:
 
 
 def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
-    """Show the shapes of an appearance that do not collide in place of the robot's own shapes.
+    """Add the visual shapes of an appearance to a robot's model, and hide its own shapes.
 
-    Each shape moves with the robot's body of the same name as the shape's body, or else with the
-    nearest body that holds the shape's body. With all joints at 0 it is where the appearance has
-    it. Joints and names of bodies must mean the same in both models.
+    A shape is added to the robot's body with the same name as the shape's body in the appearance.
+    If the robot has no such body, it is added to the nearest parent body that the robot has. With
+    all joints at 0 the shape is at the same place as in the appearance. Names of bodies, and joint
+    axes, must be the same in both models.
 
     Args:
-        spec: Robot, to which the shapes are added.
-        robot: Description of the robot.
-        appearance: See `find_appearance`.
+        spec: Model of the robot, changed in place.
+        robot: Configuration of the robot.
+        appearance: ``"menagerie"`` or the path of an MJCF file, see `find_appearance`.
 
     Raises:
         ValueError: The appearance lacks a body or a mesh, or the menagerie does not have the robot.

@@ -1,4 +1,4 @@
-"""The camera that a `ViewerCfg` describes."""
+"""Finds the camera of pictures and window from the settings in a `ViewerCfg`."""
 
 import math
 from collections.abc import Mapping
@@ -13,16 +13,19 @@ from legged_envs.sim.cfg import ViewerCfg
 def find_camera(
     viewer: ViewerCfg, model: mujoco.MjModel, data: mujoco.MjData, roots: Mapping[str, slice]
 ) -> str | mujoco.MjvCamera:
-    """Return the name of a camera of the model, or a free camera if the viewer has an ``eye``.
+    """Return the camera for a picture of one environment.
 
     Args:
-        viewer: Camera that is wanted.
-        model: Model with cameras.
-        data: State of the environment that is filmed.
-        roots: Columns of the free joint of each robot and object in ``qpos``, by name.
+        viewer: Camera settings.
+        model: Model that is drawn.
+        data: State of the environment that is drawn.
+        roots: Columns in ``qpos`` of the free joint of each robot and object, by name.
+
+    Returns:
+        A free camera if the viewer has an ``eye``, otherwise the name of a camera of the model.
 
     Raises:
-        ValueError: The viewer is wrong, or its camera, robot or object does not exist.
+        ValueError: The settings are wrong, or name a camera, robot or object that does not exist.
     """
     viewer.check()
     if viewer.eye is None:
@@ -37,7 +40,7 @@ def find_camera(
     if viewer.origin_type == "asset_root":
         asset = viewer.asset_name or "robot"
         check_known("ViewerCfg.asset_name: there is no", (asset,), roots, "robots and objects")
-        # The camera moves with the asset; its direction and distance stay.
+        # The camera moves with the robot or object. Its direction and distance do not change.
         camera.lookat += data.qpos[roots[asset]][:3]
     return camera
 

@@ -1,14 +1,14 @@
-"""Errors of the libraries that draw pictures, without the import of these."""
+"""Errors about OpenGL. This module does not import MuJoCo, which loads OpenGL."""
 
 import os
 
 
 def rendering_error(failure: str, error: Exception) -> RuntimeError:
-    """Return an error that explains what to do about OpenGL.
+    """Return the error to raise when OpenGL does not load or start, with advice.
 
     Args:
-        failure: What has failed, the beginning of the message.
-        error: Error of MuJoCo or OpenGL.
+        failure: Beginning of the message: what failed.
+        error: Error of MuJoCo or OpenGL, which is quoted.
     """
     return RuntimeError(
         f"{failure} with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "

@@ -1,4 +1,4 @@
-"""MuJoCo's renderer, usable from any thread."""
+"""MuJoCo's renderer of pictures without a window, usable from any thread."""
 
 import threading
 from collections.abc import Iterator
@@ -10,23 +10,24 @@ from legged_envs.sim.render.errors import rendering_error
 
 
 class OffscreenRenderer:
-    """Holds a ``mujoco.Renderer`` of the size of the last picture.
+    """Keeps a ``mujoco.Renderer`` from picture to picture, for use in any thread.
 
-    OpenGL binds a context to a thread. After each picture the renderer's context is released, so
-    that any thread can draw the next picture. Pictures must not be drawn at the same time.
+    A new renderer is made when the size of the pictures changes. OpenGL binds a context to a
+    thread. After each picture the renderer's context is released, so that any thread can draw the
+    next picture. Two threads must not draw at the same time.
     """
 
     def __init__(self) -> None:
         self.renderer: mujoco.Renderer | None = None
-        """MuJoCo's renderer; None before the first picture."""
+        """MuJoCo's renderer for pictures of the last size. None before the first picture."""
         self._of_thread = threading.local()
 
     @contextmanager
     def open(self, model: mujoco.MjModel, width: int, height: int) -> Iterator[mujoco.Renderer]:
-        """Yield the renderer.
+        """Yield a renderer for one picture, in a ``with`` statement.
 
         Args:
-            model: Model that is drawn; ``close`` must be called before another one is drawn.
+            model: Model that is drawn. Call ``close`` before another model is drawn.
             width: Width, pixels.
             height: Height, pixels.
 
@@ -59,7 +60,7 @@ class OffscreenRenderer:
         return self.renderer
 
     def close(self) -> None:
-        """Free the renderer; the next picture makes a new one."""
+        """Free the renderer. The next picture makes a new one."""
         renderer = self.renderer
         self.renderer = None
         if renderer is not None:

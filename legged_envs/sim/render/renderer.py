@@ -15,16 +15,19 @@ from legged_envs.sim.render.window import Window
 from legged_envs.sim.robot_view import RobotView
 
 Decoration = Callable[[mujoco.MjvScene, int], None]
-"""Function ``draw(scene, env_id)`` that adds shapes to a picture or to the window."""
+"""Type of a function ``draw(scene, env_id)`` that adds shapes, such as arrows, to a picture."""
 
 
 class SceneRenderer:
-    """Draws the environments of a simulation, whichever engine steps them.
+    """Draws pictures of the environments of a simulation, and shows them in a window.
+
+    It uses MuJoCo's renderer with every engine. A ghost is a transparent second robot in a given
+    pose, such as that of a reference motion.
 
     Args:
-        model: The simulated scene.
-        robot: Robot that ghosts look like.
-        view: That robot's parts of the arrays of ``model``.
+        model: MuJoCo model of the simulated scene.
+        robot: Robot with the shapes of a ghost.
+        view: Indices of this robot's parts in the arrays of ``model``.
         num_envs: Number of environments.
         get_data: Function ``get_data(env_id, data)`` that writes the state of an environment to
             an ``MjData`` of ``model``.
@@ -39,25 +42,28 @@ class SceneRenderer:
         get_data: Callable[[int, mujoco.MjData], object],
     ):
         self.simulated_model = model
-        """The simulated scene."""
+        """MuJoCo model of the simulated scene."""
         self.model = model
-        """The drawn scene: another one if the robots have another appearance."""
+        """MuJoCo model that is drawn. It has more shapes than ``simulated_model`` if the viewer has
+        an appearance of the robots."""
         self.robot = robot
-        """Robot that ghosts look like."""
+        """Robot with the shapes of a ghost."""
         self.view = view
-        """That robot's parts of the arrays of the model."""
+        """Indices of the parts of ``robot`` in the arrays of the model."""
         self.num_envs = num_envs
         """Number of environments."""
         self.get_data = get_data
-        """Function that writes the state of an environment to an ``MjData``."""
+        """Function ``get_data(env_id, data)`` that writes the state of an environment to an
+        ``MjData`` of ``simulated_model``."""
         self.roots: dict[str, slice] = {}
-        """Columns of the free joint of each robot and object in ``qpos``."""
+        """Columns in ``qpos`` of the free joint of each robot and object, by name."""
         self.viewer = ViewerCfg()
-        """Camera of pictures and window."""
+        """Camera settings of pictures and of the window."""
         self.decorations: list[Decoration] = []
-        """Functions that add shapes to every picture and to the window."""
+        """Functions ``draw(scene, env_id)`` that add shapes to every picture and to the window."""
         self.compile_with: Callable[[str], mujoco.MjModel] | None = None
-        """Function that compiles the scene with an appearance of the robots."""
+        """Function that compiles the scene with an appearance of the robots, a value of
+        ``ViewerCfg.appearance``. None: appearances are not supported."""
         self._appearance: str | None = None
         self._offscreen = OffscreenRenderer()
         self._window: Window | None = None
@@ -66,17 +72,19 @@ class SceneRenderer:
 
     @property
     def renderer(self) -> mujoco.Renderer | None:
-        """MuJoCo's renderer of the last picture, of that picture's size."""
+        """MuJoCo's renderer of the last picture. None before the first picture."""
         return self._offscreen.renderer
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
-        """Draw a picture; threads draw one after another.
+        """Draw a picture of one environment.
+
+        It can be called from any thread. A call waits until those of other threads are finished.
 
         Args:
-            env_id: Environment that is drawn.
+            env_id: Index of the environment.
             width: Width, pixels.
             height: Height, pixels.
-            ghost: Pose of a transparent robot that is drawn too.
+            ghost: Pose of a transparent second robot in the picture. None: there is none.
 
         Returns:
             Picture. Shape: (height, width, 3), uint8.
@@ -102,13 +110,13 @@ class SceneRenderer:
                 return renderer.render()
 
     def drawn(self) -> tuple[mujoco.MjModel, np.ndarray]:
-        """Return the drawn model, and the poses of its bodies.
+        """Return the model that is drawn, and the present poses of its bodies.
 
-        Poses are positions, m, and orientations (w, x, y, z) in the world. Shape: (num_envs,
-        bodies, 7).
+        A pose is a position, m, and an orientation (w, x, y, z) in the world. Shape of the poses:
+        (num_envs, number of bodies, 7).
         """
         poses = []
-        # Kinematics alone, a small part of a forward computation, give poses.
+        # Poses need only mj_kinematics, which takes a small part of the time of mj_forward.
         for env_id in range(self.num_envs):
             data = self._load("poses", env_id, mujoco.mj_kinematics)
             poses.append(np.concatenate((data.xpos, data.xquat), axis=1))
@@ -118,7 +126,7 @@ class SceneRenderer:
         """Show an environment in a window, which the first call opens.
 
         Args:
-            env_id: Environment that is shown.
+            env_id: Index of the environment that is shown.
             label: Text in the window.
             on_key: Function that is called with GLFW's number of each key that is pressed.
 
@@ -132,14 +140,14 @@ class SceneRenderer:
             camera = self._find_camera(data)
             if isinstance(camera, mujoco.MjvCamera):
                 self._window.aim(camera)
-        # The window keeps its shapes: those of the last call go.
+        # The window keeps added shapes: those of the last call are removed.
         self._window.scene.ngeom = 0
         for draw in self.decorations:
             draw(self._window.scene, env_id)
         return self._window.update(label)
 
     def close(self) -> None:
-        """Close the window and the renderer; the next picture opens a new one."""
+        """Close the window and the renderer. The next picture opens a new renderer."""
         if self._window is not None:
             self._window.close()
         self._window = None
@@ -192,7 +200,7 @@ class SceneRenderer:
                 f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation"
             )
         model = self.simulated_model if appearance is None else self.compile_with(appearance)
-        # Window, renderer and data are those of the old model.
+        # Window, renderer and data are of the old model, so they are made anew.
         self.close()
         self._data.clear()
         self.model = model

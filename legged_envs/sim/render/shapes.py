@@ -1,4 +1,4 @@
-"""Shapes that are added to a picture: points, and a ghost of the robot."""
+"""Adds shapes to a picture: points, and a transparent robot in another pose."""
 
 import mujoco
 import numpy as np
@@ -8,18 +8,20 @@ from legged_envs.sim.cfg import Pose
 from legged_envs.sim.robot_view import RobotView
 
 GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
-"""Colour and opacity of a ghost."""
+"""Red, green, blue and opacity of a ghost, the transparent robot, each from 0 to 1."""
 POINT_RGBA = (0.95, 0.35, 0.1, 1.0)
-"""Colour and opacity of points."""
+"""Red, green, blue and opacity of points, each from 0 to 1."""
 NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value
-"""Category of shapes without a shadow: the renderer omits shadows of decorations only."""
+"""MuJoCo's category of decorations. Shapes of this category have no shadow."""
 
 
 def draw_points(scene: mujoco.MjvScene, points: torch.Tensor, radius: float = 0.012) -> None:
-    """Add small balls to a scene, as many as there is room for.
+    """Add a small ball at each of some points to a picture.
+
+    When the scene has the largest number of shapes, the other points are left out.
 
     Args:
-        scene: Scene that is drawn.
+        scene: Scene of the picture.
         points: Centres of the balls in the world, m. Shape: (n, 3).
         radius: Radius of the balls, m.
     """
@@ -42,13 +44,13 @@ def draw_ghost(
     view: RobotView,
     pose: Pose,
 ) -> None:
-    """Add the transparent shapes of a robot in a pose to a scene.
+    """Add a ghost, a transparent robot in another pose, to a picture.
 
     Args:
-        scene: Scene that is drawn.
-        model: Model of the scene.
-        data: Data of the model, which is overwritten.
-        view: The robot's parts of the arrays of the model.
+        scene: Scene of the picture.
+        model: Model that is drawn.
+        data: Data of the model. It is overwritten with the pose of the ghost.
+        view: Indices of the robot's parts in the arrays of the model.
         pose: Pose of the ghost.
     """
     if view.root_qpos is not None:

@@ -1,4 +1,4 @@
-"""MuJoCo's window."""
+"""MuJoCo's window, which shows one environment of a simulation."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ import mujoco
 
 
 class Window:
-    """A window that shows an ``MjData``; the mouse moves its camera between calls of ``aim``.
+    """A window that shows the state of one environment. The mouse moves its camera.
 
     Args:
-        model: Model that is shown.
-        data: Data that is shown, as it is when ``update`` is called.
+        model: MuJoCo model that is shown.
+        data: MuJoCo data that is shown. ``update`` draws its present content.
         on_key: Function that is called with GLFW's number of each key that is pressed.
     """
 
@@ -27,12 +27,15 @@ class Window:
 
     @property
     def scene(self) -> mujoco.MjvScene:
-        """Scene of the shapes that decorations add."""
+        """Scene to which shapes can be added, which the window draws in addition to the model."""
         return self._viewer.user_scn
 
     def aim(self, camera: mujoco.MjvCamera) -> None:
-        """Point the window's camera like ``camera``, if that has changed since the last call."""
-        # Between changes of the viewer the mouse moves the camera, which must stay as it is.
+        """Move the window's camera to ``camera``, if that has changed since the last call.
+
+        If it has not changed, the camera stays where the mouse has moved it.
+        """
+        # Without this comparison each picture would undo what the user has done with the mouse.
         description = str(camera)
         if description == self._last_aim:
             return
@@ -45,7 +48,7 @@ class Window:
         own.elevation = camera.elevation
 
     def update(self, label: str) -> bool:
-        """Draw the data and a label; return True if the window is open."""
+        """Draw the present content of the data, and a text. Return True if the window is open."""
         self._viewer.set_texts((None, None, label, None))
         self._viewer.sync()
         return bool(self._viewer.is_running())
