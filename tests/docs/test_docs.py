@@ -527,7 +527,8 @@ def unnamed_parameters(each: Documented) -> list[str]:
     ]
     text = " ".join(each.said)
     own = each.said[0] + (each.said[1] if each.function.__name__ in CONSTRUCTORS else "")
-    if len(names) < 2 or "Args:" in own or overrides(each.function):
+    refers = "with the same parameters" in own  # as another function, which is named
+    if len(names) < 2 or "Args:" in own or refers or overrides(each.function):
         return []
     return [name for name in names if not re.search(rf"\b{name}\b", text)]
 
