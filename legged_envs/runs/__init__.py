@@ -1,1 +1,1 @@
-"""Files of a training run, experiment trackers, progress, and types of options that verbs share."""
+"""Files of a training run, experiment trackers, progress display and shared types of options."""

@@ -1,4 +1,7 @@
-"""Checkpoint files of a run: tensors and plain data. Reading one runs no code."""
+"""Writing and reading of checkpoint files.
+
+A checkpoint holds tensors and plain data, so reading an untrusted one executes no code.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +12,7 @@ import numpy as np
 import torch
 
 CHECKPOINT = "checkpoint.pt"
-"""Name of the last checkpoint in a run folder."""
+"""File name of the latest checkpoint in a run folder."""
 
 _TRAINING_OPTIONS = ("TrainCfg", "PPOCfg")
 _MIMIC_OPTIONS = (
@@ -28,13 +31,16 @@ OPTION_CLASSES: dict[str, tuple[str, ...]] = {
     "legged_envs.rl.config": _TRAINING_OPTIONS,
     "legged_envs.rl.mimic_config": _MIMIC_OPTIONS,
 }
-"""Module → names of the classes of options that a checkpoint may hold."""
+"""Names of the option classes that a checkpoint may hold, by the module that defined them when the
+checkpoint was written."""
 
+# NumPy's type codes of booleans, integers and floats: each has a class of its own to allow.
 _NUMPY_SCALARS = "?bhilqBHILQefd"
 
 _PLAIN_CLASSES: tuple[Any, ...] = (
     np.ndarray,
     np.dtype,
+    # The private function with which NumPy rebuilds an array. Its module differs by version.
     np.zeros(0).__reduce__()[0],
     *(type(np.dtype(kind)) for kind in _NUMPY_SCALARS),
     type(Path()),
@@ -45,15 +51,16 @@ default."""
 
 
 def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = None) -> None:
-    """Write a checkpoint into a run folder.
+    """Write a checkpoint into a run folder, replacing the latest one.
 
-    A reader finds the old file or the new one, never a part of one.
+    The replacement is atomic: a concurrent reader finds either the old or the new file, complete.
 
     Args:
         folder: The run folder.
-        state: What to write, with the number of updates under ``iteration``.
-        keep: Number of numbered checkpoints to keep. None or 0: no numbered checkpoint is written
-            or deleted.
+        state: State to write, by name. ``iteration`` is the number of updates.
+        keep: Number of numbered checkpoints, such as checkpoint_000250.pt, to keep in addition to
+            the latest one; older ones are deleted. None or 0: numbered checkpoints are neither
+            written nor deleted.
     """
     _write_whole(folder / CHECKPOINT, state)
     if not keep:
@@ -64,13 +71,14 @@ def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = Non
 
 
 def _write_whole(path: Path, state: dict[str, Any]) -> None:
+    # A rename within a folder is atomic; a write is not.
     part = path.with_name(f"{path.name}.tmp")
     torch.save(state, part)
     part.replace(path)
 
 
 def _numbered_checkpoints(folder: Path) -> list[Path]:
-    """Return the numbered checkpoints of a folder, the one that was written last at the end."""
+    """Return the numbered checkpoints of a folder, oldest first."""
     numbered = []
     for path in folder.glob("checkpoint_*.pt"):
         if path.stem.removeprefix("checkpoint_").isdigit():
@@ -79,17 +87,18 @@ def _numbered_checkpoints(folder: Path) -> list[Path]:
 
 
 def _age_and_name(path: Path) -> tuple[int, str]:
+    # By age first: a run that was begun again in the folder has smaller numbers.
     return path.stat().st_mtime_ns, path.name
 
 
 def checkpoint_file(place: Path) -> Path:
-    """Return the path of a checkpoint.
+    """Return the path of the checkpoint at ``place``.
 
     Args:
-        place: The file itself, or a run folder.
+        place: A checkpoint file, or a run folder, which stands for its latest checkpoint.
 
     Raises:
-        FileNotFoundError: If there is no checkpoint.
+        FileNotFoundError: If there is no checkpoint at ``place``.
     """
     path = place if place.is_file() else place / CHECKPOINT
     if not path.is_file():
@@ -100,24 +109,29 @@ def checkpoint_file(place: Path) -> Path:
 def read_checkpoint_file(
     place: Path, task_id: str | None = None, option_classes: Mapping[str, type] | None = None
 ) -> dict[str, Any]:
-    """Read a checkpoint.
+    """Read a checkpoint of a training without executing code from the file.
 
     Args:
-        place: The file itself, or a run folder.
-        task_id: Id of the task that the checkpoint must be of. None: of any task.
-        option_classes: Name → class of options to build. Options of other classes become a
-            ``SimpleNamespace``.
+        place: A checkpoint file, or a run folder, from which the latest checkpoint is read.
+        task_id: Id of the task that the checkpoint must have been trained on. None: any task.
+        option_classes: Classes of options to construct, by class name. Options of classes that are
+            not in it become a ``SimpleNamespace`` with the same attributes.
+
+    Returns:
+        The state that ``legged-envs train`` saved, by name: ``task_id``, ``algorithm`` (state of
+        networks and optimisers), ``iteration``, ``cfg`` (options) and others.
 
     Raises:
-        FileNotFoundError: If there is no checkpoint.
-        ValueError: If the file is damaged, holds anything but plain data, or is a checkpoint of
+        FileNotFoundError: If there is no checkpoint at ``place``.
+        ValueError: If the file is damaged, holds anything but plain data, or was trained on
             another task.
     """
     path = checkpoint_file(place)
     try:
         with torch.serialization.safe_globals(_readable_classes(option_classes or {})):
             state = torch.load(path, weights_only=True)
-    except Exception as error:  # of any kind, as a damaged file may hold anything
+    # Of any kind: a damaged file makes PyTorch raise nearly every type of error.
+    except Exception as error:
         raise ValueError(
             f"{str(path)!r} is not a checkpoint that this version can read safely: "
             f"{_reason_of_load_error(error)}"
@@ -138,14 +152,13 @@ def _readable_classes(option_classes: Mapping[str, type]) -> list[Any]:
     readable = list(_PLAIN_CLASSES)
     for module, names in OPTION_CLASSES.items():
         for name in names:
-            # A pair allows a class under the name by which the file knows it.
+            # A pair of a class and a name lets the file refer to the class by that name.
             readable.append((option_classes.get(name, SimpleNamespace), f"{module}.{name}"))
     return readable
 
 
 def _reason_of_load_error(error: Exception) -> str:
-    """Return the line of PyTorch's long text that names a forbidden class, or else the first
-    line."""
+    """Return the line of PyTorch's error that names a forbidden class, else its first line."""
     lines = (str(error) or type(error).__name__).split("\n")
     for line in lines:
         if "GLOBAL" in line:

@@ -1,4 +1,4 @@
-"""Types and checks of command-line options that several verbs share."""
+"""Types and checks of command-line options that several commands share."""
 
 import ast
 import os
@@ -12,12 +12,13 @@ from tyro.constructors import PrimitiveConstructorSpec
 from legged_envs.checks import check_number, whole_number
 
 TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
-"""Id of a task, the first argument of a verb."""
+"""Type of the positional argument TASK_ID of a command: the id of a registered task."""
 
 
 def _read_value(words: list[str]) -> Any:
     try:
         return ast.literal_eval(words[0])
+    # A word that is not a literal, such as a name, is a string, so that it needs no quotes.
     except (ValueError, TypeError, SyntaxError):
         return words[0]
 
@@ -40,17 +41,17 @@ Value = Annotated[
         str_from_instance=_write_value,
     ),
 ]
-"""Any value. A word that is a Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read
-as that literal."""
+"""Type of an option with any value. A Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is
+parsed. Any other word is read as a string."""
 
 LARGEST_SEED = 2**63 - 1
 """Largest integer that PyTorch accepts as a seed."""
 
 BYTES_PER_ROBOT = 20_000
-"""Lower bound of the memory of one environment, bytes."""
+"""Lower bound of the memory that one environment needs, bytes."""
 
 INTEGERS_FROM_ZERO = ("seed", "threads", "decay_iterations")
-"""Names of integer options that may be 0. All others are positive."""
+"""Names of integer options whose smallest value is 0. That of all others is 1."""
 
 NUMBERS_ABOVE_ZERO = (
     "minutes",
@@ -62,23 +63,24 @@ NUMBERS_ABOVE_ZERO = (
     "init_free_std",
     "noise_kept",
 )
-"""Names of float options that must be positive. All others may also be 0."""
+"""Names of float options that must be above 0. All others must be at least 0."""
 
 NUMBERS_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
-"""Names of float options that must not be above 1."""
+"""Names of float options that must be at most 1."""
 
 
 def check_size(option: str, number: int) -> None:
-    """Check that this machine's memory can hold a number of robots.
+    """Check that the memory of this machine suffices for a number of robots.
 
     Args:
-        option: Name of the option, for the error.
-        number: Number of robots.
+        option: Name of the option that gave the number, such as ``--num-envs``, for the error.
+        number: Number of robots that are simulated in parallel.
 
     Raises:
         ValueError: If ``number`` is not a positive integer, or the robots need more memory than the
             machine has.
     """
+    # Without this check, the operating system would kill the process without an explanation.
     needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     if needed > memory:
@@ -88,11 +90,11 @@ def check_size(option: str, number: int) -> None:
 
 
 def check_option_numbers(options: Any, prefix: str = "--") -> None:
-    """Check the range of every number in a dataclass of options, and in the dataclasses within it.
+    """Check the ranges of all numbers in a dataclass of options, including nested dataclasses.
 
     Args:
-        options: The dataclass.
-        prefix: What stands before the name of an option in an error.
+        options: Dataclass of options, such as ``TrainCfg``. A range depends on the field's name.
+        prefix: Prefix of an option's name in an error.
 
     Raises:
         ValueError: If a number is out of the range of its option.

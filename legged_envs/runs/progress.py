@@ -1,4 +1,4 @@
-"""Progress of a command: bars on a terminal, elsewhere a line now and then."""
+"""Progress display of a command: bars on a terminal, elsewhere lines at intervals."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,27 +9,31 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TimeElapsedColumn, TimeRemainingColumn
 
 LINE_INTERVAL = 10.0
-"""Time between two lines about an evaluation or a film, s."""
+"""Time between two progress lines of an evaluation or a film if the output is not a terminal, s."""
 
 Show = Callable[..., None]
-"""``show(what, done, text="")`` reports progress: the part of a command, its share from 0 to 1, and
-further numbers."""
+"""Function ``show(what, done, text="")`` that reports the progress of a command.
+
+``what`` is the name of the current part, such as "training". ``done`` is the finished share of that
+part, from 0 to 1. ``text`` holds additional numbers to display.
+"""
 
 
 def show_nothing(what: str, done: float, text: str = "") -> None:
-    """Report nothing; a :data:`Show`."""
+    """Ignore a progress report: the :data:`Show` for commands without a display."""
 
 
 @contextmanager
 def showing(console: Console, interval: float) -> Iterator[Show]:
-    """Yield a :data:`Show`, which any thread may call as often as it likes.
+    """Yield a :data:`Show` that displays progress until the ``with`` block ends.
 
-    On a terminal it draws a bar for each part, with the time left. Elsewhere it prints a line about
-    each part every ``interval`` seconds, and at its end if there are further numbers.
+    On a terminal it draws a bar with the remaining time for each part of the command. Elsewhere it
+    prints a line for the current part every ``interval`` seconds, and one at the end of a part that
+    reports additional numbers. Any thread may call it, at any rate.
 
     Args:
-        console: Where progress is shown.
-        interval: Time between two lines, s.
+        console: Console to display on.
+        interval: Time between two lines, s. Without effect on a terminal.
     """
     if not console.is_terminal:
         yield _LinePrinter(console, interval).show
@@ -66,6 +70,7 @@ class _LinePrinter:
         self._shown[what] = now
         elapsed = timedelta(seconds=round(now - self._begun[what]))
         line = f"{what} {min(done, 1.0):4.0%} after {elapsed}  {text}"
+        # The text has several lines for a terminal. Here a report is one line.
         line = line.replace("\n", "  ").rstrip()
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 

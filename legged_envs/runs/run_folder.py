@@ -1,4 +1,7 @@
-"""Files of a run folder: its options, its curve and how it was made."""
+"""Files of a run folder: options, learning curve, evaluation and a record of each session.
+
+A session is one process that works on the run: the first one starts it, later ones resume it.
+"""
 
 import fcntl
 import json
@@ -20,17 +23,17 @@ from typing import Any
 from legged_envs import __version__
 
 CONFIG = "config.json"
-"""File of the options of the training and of the task."""
+"""Name of the file with the options of the training and the configuration of the task."""
 
 CURVE = "curve.jsonl"
-"""File with a line of JSON for each update."""
+"""Name of the file with the learning curve: one line of JSON per update."""
 
 EVALUATION = "eval.json"
-"""File of the evaluation at the end."""
+"""Name of the file with the evaluation of the trained policy."""
 
 ABOUT = "about.json"
-"""File with a list of sessions from :func:`describe_session`, one for the start and one for each
-continuation."""
+"""Name of the file with the sessions of the run: a list of results of
+:func:`describe_session`."""
 
 PACKAGES = (
     "mujoco",
@@ -41,14 +44,15 @@ PACKAGES = (
     "mujoco-warp",
     "warp-lang",
 )
-"""Packages that a session lists with their versions, if they are installed."""
+"""Names of packages that a session records the versions of, if they are installed."""
 
 
 def as_json(value: object) -> object:
-    """Return the form in which JSON holds a value that it does not know.
+    """Convert a value that JSON cannot hold: ``default`` of ``json.dumps``.
 
     Returns:
-        The fields of a configuration, the qualified name of a function, the text of anything else.
+        Fields by name for a dataclass, the qualified name for a function or class, else
+        ``str(value)``.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
@@ -60,9 +64,9 @@ def as_json(value: object) -> object:
 
 
 def write_json(path: Path, values: object) -> None:
-    """Write a JSON file, and its folder if it is missing.
+    """Write a JSON file, and create its folder if it is missing.
 
-    A reader finds the old file or the new one, never a part of one.
+    The replacement is atomic: a concurrent reader finds either the old or the new file, complete.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -72,12 +76,15 @@ def write_json(path: Path, values: object) -> None:
 
 @contextmanager
 def lock_run_folder(folder: Path) -> Iterator[None]:
-    """Hold a run folder, which is made if it is missing, until the ``with`` block ends.
+    """Lock a run folder against other trainings until the ``with`` block ends.
+
+    The folder is created if it is missing.
 
     Raises:
-        FileExistsError: If another training holds it.
+        FileExistsError: If another training has locked it.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    # The system releases this lock when the process ends in any way, unlike a lock file.
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -93,11 +100,12 @@ def lock_run_folder(folder: Path) -> Iterator[None]:
 
 
 def flatten_numbers(values: object, path: str = "") -> dict[str, float]:
-    """Return the numbers in nested dicts, with names such as ``costs/foot_slip``.
+    """Return all numbers in nested dicts, named by their path, such as ``costs/foot_slip``.
 
     Args:
-        values: The dicts, or a value within them.
-        path: Name of ``values``.
+        values: Nested dicts, or in recursive calls a value within them. Values that are not numbers
+            are omitted.
+        path: Path of ``values``.
     """
     if isinstance(values, dict):
         numbers: dict[str, float] = {}
@@ -110,13 +118,14 @@ def flatten_numbers(values: object, path: str = "") -> dict[str, float]:
 
 
 def describe_session(update: int = 0) -> dict[str, Any]:
-    """Describe this process: its time, command, hardware, versions and commits.
-
-    Commits are those of a checkout of the package and of the working directory, with ``-dirty`` if
-    files differ.
+    """Describe this process, so that the run can be reproduced.
 
     Args:
-        update: Number of the update from which this process continues.
+        update: Number of updates that the run already has.
+
+    Returns:
+        Start time, ``update``, command line, hardware, versions of packages, and Git commits of the
+        package and of the working directory. A commit ends with ``-dirty`` if files were changed.
     """
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -129,6 +138,7 @@ def describe_session(update: int = 0) -> dict[str, Any]:
 
 
 def _hardware() -> str:
+    # Imported here, because a report reads run folders without PyTorch's long import.
     import torch
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -1,4 +1,4 @@
-"""Trackers of the numbers of a training: TensorBoard, Weights & Biases and MLflow."""
+"""Experiment trackers that log the numbers of a training: TensorBoard, W&B and MLflow."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,25 +9,34 @@ from typing import Any
 from legged_envs.runs.run_folder import CONFIG
 
 Track = Callable[[Mapping[str, float], int], None]
-"""``track(numbers, update)`` records numbers after an update, by names such as ``train/reward``."""
+"""Function ``track(numbers, update)`` that logs numbers, by names such as ``train/reward``.
+
+``update`` is the number of updates so far.
+"""
 
 Tracker = Callable[[Path, dict[str, Any], int], AbstractContextManager[Track]]
-"""``tracker(folder, config, done)`` opens a tracker.
+"""Function ``tracker(folder, config, done)`` that opens a tracker as a context manager.
 
-``folder`` is the run folder, ``config`` the configuration as JSON holds it, and ``done`` the number
-of updates of a run that is continued, which then keeps its name.
+``folder`` is the run folder and ``config`` the configuration as JSON data. ``done`` is the number of
+updates that the run already has. If it is above 0, the tracker continues its earlier record.
 """
 
 REWARD = "train/reward"
-"""Name of a number that every update has."""
+"""Name of the reward in the numbers of an update. Every update logs it."""
 
 
 @contextmanager
 def tensorboard(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
-    """Track in TensorBoard's files in the run folder."""
+    """Log to TensorBoard files in the run folder.
+
+    Args:
+        folder: The run folder.
+        config: Not used.
+        done: Number of updates that the run already has. Later entries are dropped.
+    """
     from torch.utils.tensorboard import SummaryWriter
 
-    # What a run wrote after its checkpoint, before it was killed, is dropped.
+    # A run that was killed may have logged updates after its last checkpoint. They are made again.
     purge_step = done + 1 if done else None
     with SummaryWriter(str(folder), purge_step=purge_step) as writer:
 
@@ -40,9 +49,14 @@ def tensorboard(folder: Path, config: dict[str, Any], done: int) -> Iterator[Tra
 
 @contextmanager
 def wandb(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
-    """Track in Weights & Biases, which writes into the run folder.
+    """Log to Weights & Biases, with its local files in the run folder.
 
-    ``WANDB_MODE=offline`` needs no login.
+    The environment variable ``WANDB_MODE=offline`` makes a login unnecessary.
+
+    Args:
+        folder: The run folder. Its name is the name of the run.
+        config: Configuration of the run, as JSON data.
+        done: Number of updates that the run already has. Above 0: continue the earlier record.
 
     Raises:
         RuntimeError: If Weights & Biases refuses the run.
@@ -59,6 +73,7 @@ def wandb(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     run_id = _tracked_id(folder / "wandb.id", done)
     if run_id:
         arguments["id"] = run_id
+        # "allow" and not "must": in offline mode the earlier record is not on a server.
         arguments["resume"] = "allow"
     try:
         started = library.init(**arguments)
@@ -77,10 +92,15 @@ def wandb(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
 
 @contextmanager
 def mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
-    """Track in MLflow, at ``MLFLOW_TRACKING_URI`` or in a database in the working directory.
+    """Log to MLflow, at ``MLFLOW_TRACKING_URI`` or in a database in the working directory.
+
+    Args:
+        folder: The run folder. Its name is the name of the run.
+        config: Configuration of the run, as JSON data.
+        done: Number of updates that the run already has. Above 0: continue the earlier record.
 
     Raises:
-        ValueError: If the run to continue is not there.
+        ValueError: If the earlier record is not in that place.
     """
     import mlflow as library
 
@@ -106,7 +126,8 @@ def mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
             library.log_dict(config, CONFIG)
 
         def track(numbers: Mapping[str, float], update: int) -> None:
-            # MLflow keeps what a run wrote after its checkpoint, before it was killed.
+            # A run that was killed may have logged updates after its last checkpoint. MLflow cannot
+            # delete them, so the same updates are not logged twice.
             is_repeated = update <= last_update and REWARD in numbers
             if not is_repeated:
                 library.log_metrics(dict(numbers), step=update)
@@ -115,7 +136,7 @@ def mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
 
 
 def _tracked_id(file: Path, done: int) -> str | None:
-    """Return the id by which a tracker knows a run that is continued; None for a new run."""
+    """Return the tracker's id of the earlier record of a resumed run. None for a new run."""
     if done and file.is_file():
         return file.read_text()
     return None
@@ -126,4 +147,4 @@ TRACKERS: dict[str, Tracker] = {
     "wandb": wandb,
     "mlflow": mlflow,
 }
-"""Name of a tracker on the command line → the function that opens it."""
+"""Functions that open the trackers, by the tracker's name on the command line."""

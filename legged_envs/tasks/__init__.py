@@ -1,4 +1,4 @@
-"""Registered tasks: the function that makes each of them, and how each is trained by default."""
+"""Registry of tasks: the functions that make each task's configuration and training defaults."""
 
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -39,8 +39,10 @@ TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",
     "Legged/Go2-Legs-v0": "legged_envs.tasks.go2_legs:go2_legs_task",
 }
-"""Registered id → the function that makes a fresh configuration, or its name as
-``module:function``."""
+"""Functions that make a new configuration of each task, by registered id.
+
+A function may be given by its name as ``module:function``. It is then imported on first use.
+"""
 
 TRAININGS: "dict[str, str | Callable[[], TrainingDefaults]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat_training",
@@ -68,20 +70,20 @@ TRAININGS: "dict[str, str | Callable[[], TrainingDefaults]]" = {
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic_training",
     "Legged/Go2-Legs-v0": "legged_envs.tasks.training_defaults:quadruped_flat_training",
 }
-"""Registered id → the function that makes the training defaults of the task, or its name as
-``module:function``.
+"""Functions that make the default training options of each task, by registered id.
 
-A task that is not here is trained with the defaults of its kind.
+A function may be given by its name as ``module:function``. A task without an entry is trained with
+the defaults of its kind.
 """
 
 
 def plain_id(task_id: str) -> str:
-    """Return the registered id of a task.
+    """Return the registered id of a task, without a module before it.
 
-    The module of ``module:Id`` is imported first, as in Gymnasium: it registers the task.
+    The module of ``module:Id`` is imported first, so that it registers the task, as in Gymnasium.
 
     Args:
-        task_id: A registered id, or ``module:Id`` of another package's task.
+        task_id: A registered id, or ``module:Id`` of a task that another package registers.
 
     Raises:
         ValueError: If no task has that id.
@@ -94,7 +96,10 @@ def plain_id(task_id: str) -> str:
 
 
 def make_task_cfg(task_id: str) -> "TaskCfg":
-    """Make a fresh configuration of a registered task, to change and to pass as ``cfg=``.
+    """Make a new configuration of a registered task, to change and pass to ``make`` as ``cfg=``.
+
+    Args:
+        task_id: A registered id, or ``module:Id`` of a task that another package registers.
 
     Raises:
         ValueError: If no task has that id.
@@ -104,7 +109,10 @@ def make_task_cfg(task_id: str) -> "TaskCfg":
 
 
 def make_training_defaults(task_id: str) -> "TrainingDefaults":
-    """Make the training defaults of a registered task: its own, or those of its kind.
+    """Make the default training options of a registered task: its own, or those of its kind.
+
+    Args:
+        task_id: A registered id, or ``module:Id`` of a task that another package registers.
 
     Raises:
         ValueError: If no task has that id.
@@ -120,7 +128,7 @@ def make_training_defaults(task_id: str) -> "TrainingDefaults":
 
 
 def _resolved(factory: str | Callable[[], T]) -> Callable[[], T]:
-    """Return the function itself, which may be given by its name."""
+    """Return a function that is given as itself or as ``module:function``."""
     if isinstance(factory, str):
         function: Callable[[], T] = resolve_name(factory)
         return function

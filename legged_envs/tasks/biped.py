@@ -22,23 +22,25 @@ REWARDS_OF_QUADRUPEDS = (
     "dof_vel_stand_still",
     "feet_contact_stand_still",
 )
-"""Rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that the clock of a biped's gait
-replaces."""
+"""Names of the rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that bipeds do not have.
+
+A gait clock, which prescribes when each foot stands, replaces them.
+"""
 
 
 def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
-    """Make the task of a biped that walks at the pace of a clock (LeggedGym-Ex ``g1``).
+    """Make the velocity task of a biped that steps in time with a gait clock (LeggedGym-Ex ``g1``).
 
-    The G1 tracks vx ±0.8 m/s, vy ±0.4 m/s and ωz ±0.8 rad/s. The robot sees the clock, also on the
-    spot when it is to stand still. Action 0 lifts the feet in turn. Lengths go with the robot's
-    height, speeds and times with the root of its height (Froude's law), torques with what its
-    motors give.
+    The G1 tracks vx ±0.8 m/s, vy ±0.4 m/s and ωz ±0.8 rad/s. The robot observes the clock, also
+    under the zero command, when it steps on the spot. Joint targets are offsets from a stepping
+    motion, so action 0 lifts the feet in turn. For other robots, lengths scale with their height,
+    speeds and times with its square root (Froude's law), and torques with their motors.
 
     Args:
         robot: The biped.
-        frames: Number of past steps that the policy sees.
-        beyond: Reach of the joint targets, as a multiple of the offset that takes all of a joint's
-            torque. Targets reach 0.5 rad at most.
+        frames: Number of control steps in an observation.
+        beyond: Largest offset of a joint target, as a multiple of the offset at which the joint
+            reaches its torque limit. Offsets are at most 0.5 rad.
     """
     size = robot.base_height / G1.base_height
     pace = math.sqrt(size)
@@ -87,10 +89,11 @@ def _set_biped_rewards(cfg: TaskCfg, size: float) -> None:
 
 
 def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
-    """Return the task in episodes of 5 s, each with a new command and a push.
+    """Return a copy of a velocity task with episodes of 5 s instead of 20 s.
 
-    Robots that balance fall in their first two seconds or hardly ever. A training with short
-    episodes sees four times as many of these seconds.
+    A new command and a push follow 3 to 5 s after the start of each episode. Robots that balance
+    fall in their first two seconds or hardly ever, so short episodes train these seconds four times
+    as often.
     """
     changes = {
         "episode_length_s": 5.0,
@@ -101,15 +104,15 @@ def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
 
 
 def biped_flat(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
-    """Make the task of :func:`biped` in short episodes, with turns as heavy as speeds.
+    """Make the task of :func:`biped` with short episodes and a larger reward for turning.
 
     Args:
-        robot: The robot.
-        frames: As in :func:`biped`.
-        beyond: As in :func:`biped`.
+        robot: The biped.
+        frames: Number of control steps in an observation.
+        beyond: Largest offset of a joint target; see :func:`biped`.
     """
     cfg = in_short_episodes(biped(robot, frames, beyond))
-    # With half of this weight a K1 turns late.
+    # With half of this weight, a K1 learns late to turn.
     return override(cfg, {"rewards.tracking_ang_vel.weight": 4.0})
 
 
@@ -119,7 +122,7 @@ def g1_flat() -> TaskCfg:
 
 
 def g1_flat_training() -> TrainingDefaults:
-    """Return the training of the G1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/G1-Flat-v0``, as used for the shipped policy."""
     return biped_flat_training(iterations=1500)
 
 
@@ -129,45 +132,51 @@ def h1_flat() -> TaskCfg:
 
 
 def h1_flat_training() -> TrainingDefaults:
-    """Return the training of the H1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/H1-Flat-v0``, as used for the shipped policy."""
     return biped_flat_training(iterations=2200)
 
 
 def t1_flat() -> TaskCfg:
     """Make the task of the Booster T1 on flat ground."""
-    # Its gains are stiff: 0.12 rad take all the torque of a hip, too little to walk with.
+    # Its gains are stiff: a hip reaches its torque limit at 0.12 rad, too small a range to walk.
     return biped_flat(T1, beyond=2.0)
 
 
 def t1_flat_training() -> TrainingDefaults:
-    """Return the training of the T1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/T1-Flat-v0``, as used for the shipped policy."""
     return biped_flat_training(iterations=1000)
 
 
 def k1_flat() -> TaskCfg:
-    """Make the task of the Booster K1 on flat ground, which sees five steps as in LeggedGym-Ex."""
+    """Make the task of the Booster K1 on flat ground.
+
+    An observation has the last five control steps, as in LeggedGym-Ex.
+    """
     return biped_flat(K1, frames=5)
 
 
 def k1_flat_training() -> TrainingDefaults:
-    """Return the training of the K1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/K1-Flat-v0``, as used for the shipped policy."""
     return biped_flat_training(iterations=620)
 
 
 def tron1_pf_flat() -> TaskCfg:
-    """Make the task of TRON1 on points on flat ground, which sees five steps as in LeggedGym-Ex."""
+    """Make the task of TRON1 with point feet on flat ground.
+
+    An observation has the last five control steps, as in LeggedGym-Ex.
+    """
     return biped_flat(TRON1_PF, frames=5)
 
 
 def tron1_pf_flat_training() -> TrainingDefaults:
-    """Return the training of TRON1 on points, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/Tron1-PF-Flat-v0``, as for the shipped policy."""
     return biped_flat_training(iterations=1200)
 
 
 def tron1_sf_flat() -> TaskCfg:
-    """Make the task of TRON1 on soles on flat ground (LeggedGym-Ex ``tron1_sf``).
+    """Make the task of TRON1 with soles on flat ground (LeggedGym-Ex ``tron1_sf``).
 
-    It sees ten steps, and half of its episodes begin in a crouch.
+    An observation has the last ten control steps. Half of the episodes start in a crouch.
     """
     cfg = biped_flat(TRON1_SF, frames=10)
     pose = {
@@ -184,14 +193,17 @@ def tron1_sf_flat() -> TaskCfg:
 
 
 def tron1_sf_flat_training() -> TrainingDefaults:
-    """Return the training of TRON1 on soles, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/Tron1-SF-Flat-v0``, as for the shipped policy."""
     return biped_flat_training(iterations=1700)
 
 
 def tron1_wf_flat() -> TaskCfg:
-    """Make the task of TRON1 on wheels, balanced by its legs: vx ±1 m/s and ωz ±1 rad/s."""
+    """Make the task of TRON1 on two wheels, which tracks vx ±1 m/s and ωz ±1 rad/s.
+
+    The legs are position-controlled and balance the robot. The wheels are velocity-controlled.
+    """
     cfg = velocity_task(TRON1_WF)
-    # It cannot step aside.
+    # Wheels cannot roll sideways.
     cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_y=(0.0, 0.0), standing_fraction=0.15)
     legs = ("(abad|hip|knee)_._Joint",)
     wheels = ("wheel_._Joint",)
@@ -215,12 +227,12 @@ def tron1_wf_flat() -> TaskCfg:
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight
     cfg.events["push"].params["velocity"] = 0.5
-    # Leaning by 0.2 rad, one robot in thirty begins with a sideways speed at which it falls over
-    # its outer wheel.
+    # With joint offsets of up to 0.2 rad, one robot in thirty starts with a lean and sideways speed
+    # at which it inevitably falls over its outer wheel.
     cfg.events["joints"].params["range"] = 0.1
     return in_short_episodes(cfg)
 
 
 def tron1_wf_flat_training() -> TrainingDefaults:
-    """Return the training of TRON1 on wheels, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/Tron1-WF-Flat-v0``, as for the shipped policy."""
     return biped_flat_training(iterations=800)

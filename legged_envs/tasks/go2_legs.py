@@ -1,4 +1,4 @@
-"""Go2-Flat for one agent per leg: MaMuJoCo's factorisation of a quadruped, "4x3"."""
+"""Multi-agent variant of Go2-Flat, in which each leg is an agent: MaMuJoCo's factorisation "4x3"."""
 
 from collections.abc import Callable
 
@@ -16,25 +16,43 @@ from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
 
 LEGS = ("FR", "FL", "RR", "RL")
-"""Agents, in the order of the robot's joints."""
+"""Names of the agents, one per leg, in the order of the legs' joints in the robot."""
 
 JOINTS = 3
-"""Number of joints of each agent."""
+"""Number of joints that each agent drives."""
 
 OBSERVATION_SIZE = 30
 """Size of each agent's observation."""
 
 STATE_SIZE = 68
-"""Size of the state, the observation of Go2-Flat's critic."""
+"""Size of the global state, which is the critic's observation of Go2-Flat."""
 
 
 def of_leg(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
-    """Return the columns of one leg of a term with one per joint. Shape: (num_envs, 3)."""
+    """Return the columns of one leg of an observation term.
+
+    Args:
+        env: The environment.
+        leg: Index of the leg in :data:`LEGS`.
+        term: Observation term with one column per joint.
+
+    Returns:
+        Shape: (num_envs, 3).
+    """
     return term(env)[:, JOINTS * leg : JOINTS * (leg + 1)]
 
 
 def of_other_legs(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
-    """Return the columns of the other legs of a term with one per joint. Shape: (num_envs, 9)."""
+    """Return the columns of all legs except one of an observation term.
+
+    Args:
+        env: The environment.
+        leg: Index in :data:`LEGS` of the leg to omit.
+        term: Observation term with one column per joint.
+
+    Returns:
+        Shape: (num_envs, 9).
+    """
     joints = term(env)
     before = joints[:, : JOINTS * leg]
     after = joints[:, JOINTS * (leg + 1) :]
@@ -43,7 +61,7 @@ def of_other_legs(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> to
 
 @configclass
 class Go2LegsCfg(DirectMARLEnvCfg):
-    """Configuration of the task, as of an Isaac Lab environment with several agents."""
+    """Configuration of the task in the form of Isaac Lab's ``DirectMARLEnvCfg``."""
 
     robot = GO2
     sim: SimulationCfg = SimulationCfg(dt=0.005)
@@ -55,13 +73,13 @@ class Go2LegsCfg(DirectMARLEnvCfg):
 
 
 def go2_legs() -> Go2LegsCfg:
-    """Make the configuration of four agents that walk one Go2.
+    """Make the configuration of one Go2 that four agents control together.
 
-    Each agent drives the three joints of its leg. It sees the command, the body (gravity, velocity,
-    angular velocity), its own joints with their last action, and the positions of the other legs'
-    joints: MaMuJoCo's ``agent_obsk=1`` with the torso as global category. Commands, events,
-    terminations, costs and reward are those of Go2-Flat; each agent gets a quarter of the reward.
-    The state is the observation of Go2-Flat's critic.
+    Each agent drives the three joints of its leg. It observes the command, the body (gravity,
+    velocity, angular velocity), its own joints and their last actions, and the joint positions of
+    the other legs. This is MaMuJoCo's ``agent_obsk=1`` with the torso as global category. Commands,
+    events, terminations, costs and reward are equal to Go2-Flat's. Each agent receives a quarter of
+    the reward. The global state is the critic's observation of Go2-Flat.
     """
     flat = go2_flat()
     cfg = Go2LegsCfg()
@@ -78,7 +96,7 @@ def go2_legs() -> Go2LegsCfg:
     for leg, agent in enumerate(LEGS):
         for name, term in _leg_observations(leg).items():
             terms[f"{agent}_{name}"] = term
-    # The agents' observations are this group's, which is split in equal parts.
+    # One group holds the observations of all agents. `Go2Legs` splits it into equal parts.
     cfg.terms["observations"]["policy"] = ObservationGroupCfg(terms, noisy=True)
     return cfg
 
@@ -101,7 +119,10 @@ def _leg_observations(leg: int) -> dict[str, ObservationTermCfg]:
 
 
 class Go2Legs(DirectMARLEnv):
-    """The task of :func:`go2_legs`. Its terms define everything; the methods hand out their values."""
+    """Environment of four agents that control one Go2; see :func:`go2_legs`.
+
+    Managers compute all quantities from the terms. The methods only split them among the agents.
+    """
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
@@ -115,10 +136,11 @@ class Go2Legs(DirectMARLEnv):
 
     def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         terminated = self.core.terminations.terminated
+        # Episodes are truncated by the TimeLimit wrapper, not here.
         truncated = torch.zeros_like(terminated)
         return dict.fromkeys(LEGS, terminated), dict.fromkeys(LEGS, truncated)
 
 
 def go2_legs_task() -> TaskCfg:
-    """Make the task ``Legged/Go2-Legs-v0``."""
+    """Make the configuration of the registered task ``Legged/Go2-Legs-v0``."""
     return Go2Legs.task_cfg(go2_legs())

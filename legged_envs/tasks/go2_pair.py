@@ -1,4 +1,4 @@
-"""Two Go2 side by side carry a beam that lies loosely across their backs."""
+"""Multi-agent task: two Go2 walk side by side and carry a beam that lies on their backs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,40 +19,41 @@ from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks.velocity import go2_flat
 
 SIDES = {"left": 1.0, "right": -1.0}
-"""Agent → the side of the beam's middle on which it walks, a sign along y."""
+"""Side of the beam's middle on which each agent walks: 1 for +y (left), −1 for −y (right)."""
 
 ROBOTS = {"left": "robot", "right": "right"}
-"""Agent → name of its robot in the scene."""
+"""Name of each agent's robot in the simulation, by agent."""
 
 APART = 0.7
-"""Distance of the robots, m."""
+"""Sideways distance between the bases of the two robots, m."""
 
 BACK = (0.06, 0.07)
-"""Position of the beam on a back from the base's origin, ahead and up, m.
+"""Position (x, z) of the beam's lower side relative to the origin of a base, m.
 
-Further back the hind legs sag under it.
+x is ahead and z is up. If the beam lies further back, the hind legs sag under it.
 """
 
 BEAM = (0.13, 0.55, 0.015)
-"""Half lengths of the beam, m: 26 cm wide, 1.1 m long, 3 cm thick."""
+"""Half lengths of the beam along its x, y and z axes, m: 26 cm wide, 1.1 m long, 3 cm thick."""
 
 BEAM_DROPPED = 0.12
-"""Height of the beam's lowest point below which it has dropped, m."""
+"""Height above the ground, m. If the beam's lowest point is below it, the beam has dropped."""
 
 BASE_LOW = 0.16
-"""Height of a base below which its robot has fallen, m."""
+"""Height above the ground, m. If a base is below it, the robot has fallen."""
 
 CARRIER = replace(GO2, termination_bodies=())
-"""A Go2 with a back that something may touch."""
+"""Configuration of a Go2 whose episode does not end when its back touches something."""
 
 VECTORS = 8
-"""Number of vectors in :func:`beam_and_partner`."""
+"""Number of 3D vectors in the observation :func:`beam_and_partner`, which has 3 · 8 columns."""
 
 
 class Carrier:
-    """The environment as the terms of one agent see it.
+    """View of the pair's environment that is passed to the terms of one agent.
 
-    ``robot``, ``sim``, ``actions`` and ``commands`` are the agent's. Everything else is the pair's.
+    ``robot``, ``sim``, ``actions`` and ``commands`` are those of the agent. All other attributes
+    are read from the environment of the pair. Terms for a single robot thus work unchanged.
 
     Args:
         env: The environment of the pair.
@@ -61,19 +62,20 @@ class Carrier:
     """
 
     actions: managers.ActionManager
-    """Actions of the agent, set once the carrier exists."""
+    """Action manager of the agent. It is set after construction, because it needs the carrier."""
 
     def __init__(self, env: "Go2Pair", agent: str, partner: str):
         self._env = env
 
         self.side = SIDES[agent]
-        """Side of the beam's middle on which the agent walks, a sign along y."""
+        """Side of the beam's middle on which the agent walks: 1 for +y, −1 for −y."""
         self.robot = env.robots[ROBOTS[agent]]
         """State of the agent's robot."""
+
         self.sim = env.sim.robots[ROBOTS[agent]]
-        """The simulation, as the agent's robot sees it."""
+        """View of the simulation with the quantities of the agent's robot."""
         self.partner = env.robots[ROBOTS[partner]]
-        """State of the other robot."""
+        """State of the partner's robot."""
         self.beam = env.sim.objects["beam"]
         """State of the beam."""
 
@@ -81,56 +83,79 @@ class Carrier:
         partner_place = (0.0, -self.side * APART, 0.0)
 
         self.places = self.robot.root_pos_w.new_tensor((beam_place, partner_place))
-        """Target positions of beam and partner in the base frame, m. Shape: (2, 3)."""
+        """Target positions of the beam's middle and of the partner's base in the agent's base
+        frame, m. Shape: (2, 3)."""
 
     @property
     def commands(self) -> "Commands":
-        """Commands of the agent.
+        """Commands of the agent, by name.
 
-        Its velocity is that of its place while the pair follows the command as a rigid body about
-        the beam's middle: vx − ωz y, vy and ωz.
+        The command of the pair is for the beam's middle. If the pair follows it as a rigid body, an
+        agent at y moves with velocity (vx − ωz y, vy) and yaw rate ωz, which is its command.
         """
         velocity = self._env.core.commands["velocity"].clone()
         velocity[:, 0] -= velocity[:, 2] * (self.side * APART / 2)
         return Commands(self._env.core.commands.terms, velocity=velocity)
 
     def __getattr__(self, name: str) -> Any:
+        # Only called for names that the carrier itself does not define.
         return getattr(self._env, name)
 
 
 class Commands(dict[str, torch.Tensor]):
-    """Commands of one agent by name.
+    """Commands of one agent by name, with the interface of the command manager.
 
     Args:
-        terms: The terms that make them.
-        **values: The commands.
+        terms: Command terms of the pair, by name.
+        **values: Commands of the agent. Shape of each: (num_envs, size).
     """
 
     def __init__(self, terms: dict[str, Any], **values: torch.Tensor):
         super().__init__(values)
         self.terms = terms
-        """The terms that make the commands."""
+        """Command terms of the pair, by name."""
 
 
 def of_agent(env: Any, agent: str, term: Callable[..., torch.Tensor]) -> torch.Tensor:
-    """Return ``term`` for one agent."""
+    """Evaluate an observation term for one agent.
+
+    Args:
+        env: The environment of the pair.
+        agent: Name of the agent.
+        term: Observation term for a single robot.
+
+    Returns:
+        Value of the term. Shape: (num_envs, size).
+    """
     return term(env.task.user.carriers[agent])
 
 
 def on_each(
     env: Any, env_ids: torch.Tensor, random: Any, event: Callable[..., None], **params: Any
 ) -> None:
-    """Apply ``event`` to one robot after the other, each with separate draws."""
+    """Apply an event to one robot after the other, with separate random numbers for each.
+
+    Args:
+        env: The environment of the pair.
+        env_ids: Indices of the environments.
+        random: Random streams of the environments.
+        event: Event for a single robot.
+        **params: Parameters of the event.
+    """
     for carrier in env.task.user.carriers.values():
         event(carrier, env_ids, random, **params)
 
 
 def beam_and_partner(env: Carrier) -> torch.Tensor:
-    """Return eight vectors in the base frame. Shape: (num_envs, 24).
+    """Observation of beam and partner: eight vectors in the agent's base frame.
 
-    The first two are the ways from their places to the beam's middle and to the partner, m. Then
-    come the beam's velocity, m/s, and angular velocity, rad/s, the partner's velocity, m/s, and the
-    directions of the beam's width and length and of the partner's x axis.
+    In this order: offset of the beam's middle from its target position, m; offset of the partner
+    from its target position, m; velocity of the beam, m/s; angular velocity of the beam, rad/s;
+    velocity of the partner, m/s; unit vectors along the beam's x axis (its width), along its y axis
+    (its length), and along the partner's x axis.
+
+    Returns:
+        Shape: (num_envs, 24).
     """
     robot = env.robot
     partner = env.partner
@@ -152,9 +177,16 @@ def beam_and_partner(env: Carrier) -> torch.Tensor:
 
 
 def formation(env: Carrier, sigma: float) -> torch.Tensor:
-    """(exp(−‖b‖² / σ) + exp(−‖p‖² / σ)) / 2 of the ways b to the beam and p to the partner.
+    """Reward for keeping the formation: (exp(−‖b‖² / σ) + exp(−‖p‖² / σ)) / 2.
 
-    Both are measured from the targets, over the ground.
+    b and p are the horizontal offsets of beam and partner from their target positions, m.
+
+    Args:
+        env: View of the environment for one agent.
+        sigma: Width σ of the kernel, m².
+
+    Returns:
+        Shape: (num_envs,).
     """
     ways = beam_and_partner(env).unflatten(1, (VECTORS, 3))[:, :2, :2]
     error = ways.square().sum(2)
@@ -162,14 +194,15 @@ def formation(env: Carrier, sigma: float) -> torch.Tensor:
 
 
 def beam_motion(env: Carrier) -> torch.Tensor:
-    """v_z² + 0.1 ‖ω‖² of the beam."""
+    """Penalty for an unsteady beam: v_z² + 0.1 ‖ω‖² of its velocity, m/s, and angular velocity,
+    rad/s. Shape: (num_envs,)."""
     return env.beam.root_lin_vel_w[:, 2].square() + 0.1 * env.beam.root_ang_vel_b.square().sum(1)
 
 
 def parallel(env: Carrier) -> torch.Tensor:
-    """sin² of the angles of the partner's heading and of the beam's width with the robot's.
+    """Penalty for headings that are not parallel: sin² α + sin² β. Shape: (num_envs,).
 
-    The angles are measured over the ground.
+    α and β are the yaw angles of the beam's x axis and of the partner relative to the agent.
     """
     vectors = beam_and_partner(env).unflatten(1, (VECTORS, 3))
     beam_width_and_heading = vectors[:, (5, 7), 1]
@@ -177,13 +210,13 @@ def parallel(env: Carrier) -> torch.Tensor:
 
 
 def low(env: Carrier) -> torch.Tensor:
-    """True if the base is so low that the robot lies."""
+    """Termination: True where the base is below :data:`BASE_LOW`. Shape: (num_envs,), bool."""
     return env.robot.base_height < BASE_LOW
 
 
 @configclass
 class PairSceneCfg(InteractiveSceneCfg):
-    """Two robots next to each other, with a beam across their backs."""
+    """Scene with two robots next to each other and a beam across their backs."""
 
     robot = PlacedRobot(CARRIER, (0.0, APART / 2, 0.0))
     right = PlacedRobot(CARRIER, (0.0, -APART / 2, 0.0))
@@ -194,9 +227,10 @@ class PairSceneCfg(InteractiveSceneCfg):
 
 @configclass
 class Go2PairCfg(DirectMARLEnvCfg):
-    """Configuration of the pair.
+    """Configuration of the task in the form of Isaac Lab's ``DirectMARLEnvCfg``.
 
-    ``agent_…`` are the terms of each agent, which get a :class:`Carrier` as their environment.
+    ``agent_rewards``, ``agent_costs`` and ``agent_terminations`` are terms that both agents have.
+    Their environment is a :class:`Carrier`.
     """
 
     scene: InteractiveSceneCfg = PairSceneCfg()
@@ -216,11 +250,11 @@ class Go2PairCfg(DirectMARLEnvCfg):
 
 
 def go2_pair() -> Go2PairCfg:
-    """Make the configuration of the pair.
+    """Make the configuration of two Go2 that carry a beam.
 
-    Observations, rewards, costs and randomisation of each robot are those of Go2-Flat. Commands are
-    up to 0.4 m/s ahead, 0.2 m/s aside and 0.3 rad/s. A robot also sees beam and partner, and is
-    rewarded for staying at its place under the beam and next to the partner.
+    Observations, rewards, costs and randomisation of each robot are based on Go2-Flat. Commands are
+    up to 0.4 m/s forwards, 0.2 m/s sideways and 0.3 rad/s. A robot also observes beam and partner,
+    and is rewarded for keeping its place under the beam and next to the partner.
     """
     flat = go2_flat()
     limits = {}
@@ -258,6 +292,7 @@ def _observations(flat: TaskCfg) -> ObservationGroupCfg:
     for agent in SIDES:
         for name, term in seen.items():
             params = {"agent": agent, "term": term.func}
+            # Not mirrored: the mirror image of one agent is the other agent.
             terms[f"{agent}_{name}"] = replace(term, func=of_agent, mirror=None, params=params)
     return ObservationGroupCfg(terms, noisy=True)
 
@@ -289,7 +324,10 @@ def _rewards(flat: TaskCfg) -> dict[str, managers.RewardTermCfg]:
 
 
 class Go2Pair(DirectMARLEnv):
-    """The pair. An agent that falls ends its own episode only; a beam that drops ends both."""
+    """Environment of two Go2 that carry a beam.
+
+    An agent that falls ends only its own episode. A beam that drops ends the episodes of both.
+    """
 
     cfg: Go2PairCfg
 
@@ -332,7 +370,7 @@ class Go2Pair(DirectMARLEnv):
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
     def _computed(self, kind: str) -> dict[str, Any]:
-        """Let the managers of one kind compute, and return them by agent."""
+        """Compute the terms of one kind, such as "rewards", and return the managers by agent."""
         computed = {}
         for agent, own in self.managers_of.items():
             own[kind].compute()
@@ -364,5 +402,5 @@ class Go2Pair(DirectMARLEnv):
 
 
 def go2_pair_task() -> TaskCfg:
-    """Make the task ``Legged/Go2-Pair-v0``."""
+    """Make the configuration of the registered task ``Legged/Go2-Pair-v0``."""
     return Go2Pair.task_cfg(go2_pair())

@@ -1,4 +1,4 @@
-"""The kind of a task: the facts that its metrics, training defaults and films depend on."""
+"""Kind of a task: the facts that select its metrics, training defaults and films."""
 
 from dataclasses import dataclass
 
@@ -9,24 +9,24 @@ from legged_envs.mdp.motion_command import MotionCommandCfg
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a task asks of which type of robot, and where."""
+    """Facts about commands, ground and robot of a task, from :func:`kind_of`."""
 
     imitates_motions: bool
-    """True if one of the commands is a motion to imitate."""
+    """True if the task has a motion command: the robot imitates reference motions."""
 
     has_velocity_command: bool
-    """True if there is a velocity command. Mimic tasks may have one too, for episodes without a
-    motion."""
+    """True if the task has a velocity command. Mimic tasks can have one for episodes without a
+    reference motion."""
 
     has_terrain: bool
-    """True if the ground is rough, and not a plane."""
+    """True if the ground is rough. False: it is a plane."""
 
     balances: bool
-    """True if the robot has two feet, or two wheels, on which it must balance."""
+    """True if the robot must balance on two feet or two wheels."""
 
     @property
     def follows_velocity(self) -> bool:
-        """True if a velocity command is all that the task asks for."""
+        """True if the task has a velocity command and no reference motions."""
         return self.has_velocity_command and not self.imitates_motions
 
 
@@ -40,5 +40,6 @@ def kind_of(cfg: TaskCfg) -> TaskKind:
         imitates_motions=has_motion,
         has_velocity_command=isinstance(cfg.commands.get("velocity"), VelocityCommandCfg),
         has_terrain=cfg.scene.terrain is not None,
+        # Wheels count as feet.
         balances=len(cfg.robot.foot_names) == 2,
     )

@@ -1,6 +1,6 @@
-"""Imitation of motions on flat ground.
+"""Imitation of reference motions (clips) on flat ground.
 
-The tasks start from LeggedGym-Ex's ``g1_mimic``. Their terminations are BeyondMimic's.
+The tasks are based on LeggedGym-Ex's ``g1_mimic``. Their terminations follow BeyondMimic.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +30,16 @@ from legged_envs.tasks.training_defaults import TrainingDefaults, mimic_training
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
-"""Observation groups of a mimic policy: observation, reference window, mask."""
+"""Names of the observation groups that a mimic policy reads: observation, reference window, mask.
+
+The mask is 1 for robots with a reference, 0 for robots without one.
+"""
 
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
-"""Privileged observation groups, of critics and teachers: observation, reference window, mask."""
+"""Names of the privileged observation groups that critics and teachers read.
+
+They are observation, reference window and mask, as in :data:`ACTOR_GROUPS`.
+"""
 
 G1_KEY_BODIES = (
     "left_foot",
@@ -45,11 +51,14 @@ G1_KEY_BODIES = (
     "right_elbow_link",
     "right_wrist_yaw_link",
 )
-"""Bodies at the ends of the G1's limbs, whose positions are compared with the reference's."""
+"""Names of the G1's feet, knees, elbows and wrists. Their positions are compared with those of the
+reference."""
 
 
 def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
     """Return the name and the configuration of the motion command of a mimic task.
+
+    The motion command gives each robot a reference motion to imitate.
 
     Raises:
         ValueError: If the task has no motion command.
@@ -61,21 +70,21 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 
 
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
-    """Check names of clips against those of a mimic task.
+    """Check that a mimic task has the named clips, and return their names.
 
     Args:
-        cfg: The task.
-        clips: Names to check. Empty: all clips of the task.
+        cfg: Configuration of the task.
+        clips: Names of clips. Empty: all clips of the task.
 
     Returns:
-        The names.
+        ``clips``, or the names of all clips of the task if ``clips`` is empty.
 
     Raises:
-        ValueError: If the task does not have one of the clips.
+        ValueError: If the task does not have one of the named clips.
     """
     _, command = motion_cfg(cfg)
     if command.motions is shipped_motions and not command.clips:
-        # The names of the motions that ship are known without loading them.
+        # The names of the shipped motions are known without loading their files, which takes long.
         known = list(shipped_files(cfg.robot))
     else:
         known = [motion.name for motion in command.load(cfg.robot)]
@@ -86,12 +95,12 @@ def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
 def imitating(
     cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()
 ) -> TaskCfg:
-    """Return a copy of a mimic task that imitates other motions.
+    """Return a copy of a mimic task that imitates the given clips or motion files.
 
     Args:
-        cfg: The task.
-        clips: Names of the clips to imitate. Empty: all.
-        motions: Files of motions. Empty: the task's own motions.
+        cfg: Configuration of the task.
+        clips: Names of the clips to imitate. Empty: no change.
+        motions: Motion files that replace the motions of the task. Empty: no change.
     """
     name, _ = motion_cfg(cfg)
     changes: dict[str, Any] = {}
@@ -103,14 +112,14 @@ def imitating(
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
-    """Make a mimic task for a robot.
+    """Make the base mimic task for a robot, which the function of each task then adapts.
 
-    Sensors, randomisation and costs are those of the velocity task. The reference's velocity stands
-    in for the command, and the reference itself has separate observation groups.
+    Sensors, randomisation and costs are those of the velocity task. The velocity of the reference
+    is observed in place of the velocity command. Separate observation groups hold the reference.
 
     Args:
         robot: The robot.
-        motion: The command that holds the reference motions.
+        motion: Configuration of the motion command: clips, key bodies and reference window.
     """
     cfg = velocity_task(robot)
     # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.
@@ -121,6 +130,7 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     }
     _add_reference_observations(cfg)
     cfg.rewards = _rewards(robot)
+    # Clamping at 0 would hide the penalties of robots that imitate badly.
     cfg.only_positive_rewards = False
     cfg.terminations["reference_lost"] = TerminationTermCfg(terminations.reference_lost)
     noise = {"joint_pos": 0.1, "velocity": 0.2}
@@ -172,18 +182,19 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
 def _without_reference(
     term: Callable[..., torch.Tensor], weight: float, **params: Any
 ) -> RewardTermCfg:
-    """Make a reward that counts only in episodes without a motion."""
+    """Make a reward that counts only in episodes without a reference motion."""
     return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
 
 
 def go2_mimic() -> TaskCfg:
-    """Make the task of a Go2 that imitates the motions of this package.
+    """Make the task of a Go2 that imitates the clips of this package.
 
-    In three of ten episodes it has no motion and follows velocity commands.
+    In three of ten episodes it has no reference and follows velocity commands.
     """
     cfg = mimic_task(GO2, MotionCommandCfg())
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.6, around="motion")
     cfg.terminations["reference_lost"].params = {"height": 0.15, "tilt": 0.6, "key_body": 0.2}
+    # Without a reference the Go2 trots, with the rewards of Go2-Flat.
     walk = go2_flat().rewards
     for name in ("trot", "feet_air_time"):
         term = walk[name]
@@ -193,12 +204,13 @@ def go2_mimic() -> TaskCfg:
 
 
 def g1_mimic() -> TaskCfg:
-    """Make the task of a G1 (29 joints) that imitates the motions of this package."""
+    """Make the task of a G1 with 29 joints that imitates the clips of this package."""
     cfg = mimic_task(G1_29, MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES)))
     cfg.commands["velocity"] = VelocityCommandCfg(
         lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8)
     )
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="motion")
+    # The kernels are wider than a Go2's, because a G1 has more joints and longer limbs.
     cfg.rewards["reference_joint_pos"].params["sigma"] = 1.0
     cfg.rewards["reference_joint_vel"].params["sigma"] = 50.0
     cfg.rewards["reference_key_pos"].params["sigma"] = 0.05
@@ -209,5 +221,8 @@ def g1_mimic() -> TaskCfg:
 
 
 def g1_mimic_training() -> TrainingDefaults:
-    """Return the training of the G1's imitation, with the updates of the policy that ships."""
+    """Return the default training options of the task ``Legged/G1-Mimic-v0``.
+
+    It takes 700 updates, as the policy that is shipped with this package did.
+    """
     return mimic_training(iterations=700)

@@ -1,4 +1,4 @@
-"""Velocity tracking and navigation over rough ground, with and without sight of it."""
+"""Velocity tracking and navigation on rough ground, with and without a scan of its heights."""
 
 import copy
 import math
@@ -31,24 +31,28 @@ NAVIGATION_REWARDS = (
     "dof_pos_limits",
     "torques",
 )
-"""Rewards of a velocity task that a robot on its way to a goal keeps: those of how it moves, not of
-where."""
+"""Names of the rewards of a velocity task that the navigation task keeps.
+
+They concern the quality of the motion. Rewards for where the robot moves are replaced.
+"""
 
 
 def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
     """Put a velocity task on rough ground.
 
     Args:
-        cfg: The task on flat ground, which is changed.
-        terrain: The ground.
-        sees: True if the policy sees the heights around the robot. The critic always does.
+        cfg: The task on flat ground. It is changed in place.
+        terrain: Configuration of the rough ground.
+        sees: True if the policy observes the heights of the ground around the robot. The critic
+            observes them in any case.
 
     Returns:
-        ``cfg`` itself.
+        The argument ``cfg``.
     """
     cfg.scene = SceneCfg(terrain=terrain)
     velocity = cfg.commands["velocity"]
     assert isinstance(velocity, VelocityCommandCfg)
+    # With a constant yaw rate, robots would walk in circles and never cross their tile.
     velocity.heading = True
     velocity.standing_fraction = 0.02
     scan = ObservationTermCfg(observations.height_scan, noise=0.05, scale=2.0, mirror="scan")
@@ -56,6 +60,7 @@ def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
         if sees or name == "critic":
             # A copy, so that a change to a term of one group leaves the other group as it is.
             group.terms["height_scan"] = copy.deepcopy(scan)
+    # Robots start up to 1 m from the middle of their tile, as in legged_gym.
     cfg.events["root"].params["position"] = 1.0
     cfg.terminations["left_terrain"] = TerminationTermCfg(terminations.left_terrain, time_out=True)
     cfg.curriculum["terrain_levels"] = CurriculumTermCfg(curricula.terrain_levels)
@@ -64,18 +69,20 @@ def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
 
 
 def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
-    """Make the task of a quadruped that walks over slopes, rubble and stairs.
+    """Make the velocity task of a quadruped on slopes, rubble and stairs.
 
     Args:
         robot: The quadruped.
-        sees: True if the policy sees the heights around the robot.
+        sees: True if the policy observes the heights of the ground around the robot.
     """
     terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
     cfg = on_terrain(quadruped_flat(robot), terrain, sees)
-    # Knees bend as far as their torque allows: with the range of the flat task they cannot lift a
-    # foot over a step.
+    # Each joint has its own range, up to its torque limit. With the range of the flat task, knees
+    # cannot lift a foot over a step.
     scale = tuple(round(angle, 1) for angle in reach(robot))
     cfg.actions["joint_position"] = JointPositionCfg(scale)
+    # Height and attitude of the base must follow the ground, so deviations cost less than on a
+    # plane. Feet must be lifted higher.
     weights = {
         "base_height": -2.0,
         "lin_vel_z": -0.25,
@@ -89,35 +96,35 @@ def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
 
 
 def go2_rough() -> TaskCfg:
-    """Make the task of the Unitree Go2 on rough ground, which it sees."""
+    """Make the task of the Unitree Go2 on rough ground, with a height scan."""
     return quadruped_rough(GO2)
 
 
 def go2_blind() -> TaskCfg:
-    """Make the task of the Unitree Go2 on rough ground, which it does not see."""
+    """Make the task of the Unitree Go2 on rough ground, without a height scan for the policy."""
     return quadruped_rough(GO2, sees=False)
 
 
 def go1_rough() -> TaskCfg:
-    """Make the task of the Unitree Go1 on rough ground, which it sees."""
+    """Make the task of the Unitree Go1 on rough ground, with a height scan."""
     return quadruped_rough(GO1)
 
 
 def a1_rough() -> TaskCfg:
-    """Make the task of the Unitree A1 on rough ground, which it sees."""
+    """Make the task of the Unitree A1 on rough ground, with a height scan."""
     return quadruped_rough(A1)
 
 
 def anymal_c_rough() -> TaskCfg:
-    """Make the task of the ANYmal C on rough ground, which it sees."""
+    """Make the task of the ANYmal C on rough ground, with a height scan."""
     return quadruped_rough(ANYMAL_C)
 
 
 def biped_rough(robot: RobotCfg) -> TaskCfg:
-    """Make the task of a biped that walks over gentler ground, which it sees.
+    """Make the velocity task of a biped on rough ground, with a height scan.
 
-    Steps and spikes go with the robot's height. At the highest level those of the G1 are 12 cm and
-    6 cm high.
+    The ground is gentler than that of quadrupeds. Heights of steps and spikes are proportional to
+    the robot's height. At the highest level, they are 12 cm and 6 cm for a G1.
     """
     size = robot.base_height / G1.base_height
     step_height = (round(0.02 * size, 3), round(0.12 * size, 3))
@@ -136,26 +143,25 @@ def biped_rough(robot: RobotCfg) -> TaskCfg:
 
 
 def g1_rough() -> TaskCfg:
-    """Make the task of the Unitree G1 on rough ground."""
+    """Make the task of the Unitree G1 on rough ground, with a height scan."""
     return biped_rough(G1)
 
 
 def k1_rough() -> TaskCfg:
-    """Make the task of the Booster K1 on rough ground."""
+    """Make the task of the Booster K1 on rough ground, with a height scan."""
     return biped_rough(K1)
 
 
 def tron1_pf_rough() -> TaskCfg:
-    """Make the task of TRON1 on points on rough ground."""
+    """Make the task of TRON1 with point feet on rough ground, with a height scan."""
     return biped_rough(TRON1_PF)
 
 
 def go2_nav() -> TaskCfg:
-    """Make the task of a Go2 that reaches a pose on rough ground in 8 s, on the way that it likes.
+    """Make the task of a Go2 that must reach a goal pose on rough ground within 8 s.
 
-    Source: Rudin et al. 2022, "Advanced skills by learning locomotion and local navigation
-        end-to-end"; LeggedGym-Ex
-    ``go2_nav``.
+    The robot chooses its path. Source: Rudin et al. 2022, "Advanced skills by learning locomotion
+    and local navigation end-to-end", and LeggedGym-Ex ``go2_nav``.
     """
     cfg = go2_rough()
     cfg.episode_length_s = 8.0
@@ -180,7 +186,7 @@ def go2_nav() -> TaskCfg:
 
 
 def go2_nav_training() -> TrainingDefaults:
-    """Return the training of a Go2 on its way to a goal: that of rough ground."""
+    """Return the training defaults of ``Legged/Go2-Nav-v0``, which are those of rough ground."""
     return quadruped_rough_training()
 
 

@@ -1,4 +1,4 @@
-"""Training defaults of tasks: the values of options that are not given."""
+"""Default training options of tasks: values of ``legged-envs train`` options that are None."""
 
 from dataclasses import dataclass
 
@@ -8,44 +8,48 @@ from legged_envs.tasks.kind import TaskKind
 
 @dataclass
 class TrainingDefaults(Configuration):
-    """Options with which a task is trained by default.
+    """Default training options of a task.
 
-    Number of updates, coarse physics and first trot are for every algorithm. Network, noise,
-    entropy and discounts are those of rsl_rl's PPO; motion-mimic PPO and distillation have them in
-    their own options.
+    Every algorithm uses :attr:`iterations`, :attr:`coarse` and :attr:`first_trot`. The other fields
+    are for rsl_rl's PPO only; motion-mimic PPO and distillation define theirs in their own options.
     """
 
     iterations: int = 270
-    """Number of updates of the policy."""
+    """Number of updates of the policy in a training."""
 
     coarse: float = 0.0
-    """Share of the training in which physics takes half as many steps, each twice as long."""
+    """Share of the training, from its start, during which physics makes half as many steps, each
+    twice as long. Range 0 to 1. 0 switches it off."""
 
     first_trot: float = 1.0
-    """Factor of the weight of the reward ``trot`` at the start of a training. 1 keeps the
-    weight."""
+    """Factor on the weight of the reward ``trot`` in the first 1.8 M environment steps.
+
+    The factor then falls linearly and reaches 1 at 3 M steps. 1 switches it off. Without effect on
+    tasks that do not have the reward ``trot``.
+    """
 
     hidden: tuple[int, ...] = (128, 128)
-    """Sizes of the hidden layers of actor and critic."""
+    """Widths of the hidden layers of actor and critic."""
 
     init_std: float = 0.5
-    """Standard deviation of the first actions of legs. 1 is the whole action range."""
+    """Initial standard deviation of the actions of leg joints. Actions are in −1 to 1."""
 
     upper_body_noise: float = 1.0
-    """Factor of ``init_std`` for joints that are not in a leg, such as those of arms and heads."""
+    """Factor on ``init_std`` for joints outside the legs, such as those of arms and heads. 1 gives
+    all joints the same noise."""
 
     entropy: float = 0.0005
-    """Weight of the entropy in the loss."""
+    """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise."""
 
     gamma: float = 0.97
-    """Discount of a control step at the start of a training."""
+    """Discount factor per control step at the start of a training."""
 
     final_gamma: float = 0.97
-    """Discount of a control step at the end of a training. It changes linearly in between."""
+    """Discount factor per control step at the end of a training. It changes linearly in between."""
 
 
 def quadruped_flat_training(iterations: int = 270) -> TrainingDefaults:
-    """Return the defaults of a quadruped that follows velocities on flat ground.
+    """Return the training defaults of a quadruped that follows velocity commands on flat ground.
 
     Args:
         iterations: Number of updates. 270 updates of 768 robots are 5 M steps: four minutes on two
@@ -55,22 +59,29 @@ def quadruped_flat_training(iterations: int = 270) -> TrainingDefaults:
         iterations=iterations,
         # The last fifth is trained, as every policy is evaluated, in the task's own physics.
         coarse=0.8,
-        # Before a trot was rewarded this much at first, noise carried the robot, which stood still
-        # without noise.
+        # With a smaller factor, robots walked only by exploration noise, and the mean action stood
+        # still.
         first_trot=2.5,
-        # A step pays off within two thirds of a second, which this discount tells sooner than 0.99.
+        # A step pays off within two thirds of a second: 33 control steps, which is 1 / (1 − 0.97).
+        # With 0.99 it is learnt later.
         gamma=0.97,
         final_gamma=0.97,
     )
 
 
 def biped_flat_training(iterations: int = 1500) -> TrainingDefaults:
-    """Return the defaults of a robot that balances and follows velocities on flat ground."""
+    """Return the training defaults of a biped that follows velocity commands on flat ground.
+
+    They are also for robots that balance on two wheels.
+
+    Args:
+        iterations: Number of updates.
+    """
     return TrainingDefaults(
         iterations=iterations,
         coarse=0.8,
         first_trot=2.5,
-        # Swings of arms and heads turn the trunk.
+        # Swings of arms and heads turn the trunk, so they explore with less noise.
         upper_body_noise=0.4,
         # Walking and turning are learnt soonest with 0.98. A step that begins badly makes a biped
         # fall a second or two later, which only the larger discount at the end counts.
@@ -80,7 +91,7 @@ def biped_flat_training(iterations: int = 1500) -> TrainingDefaults:
 
 
 def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
-    """Return the defaults of a quadruped on rough ground.
+    """Return the training defaults of a quadruped on rough ground.
 
     Args:
         iterations: Number of updates. 1300 updates of 768 robots are 24 M steps: an hour on two
@@ -88,7 +99,7 @@ def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
     """
     return TrainingDefaults(
         iterations=iterations,
-        # The policy also sees the heights around it.
+        # A wider first layer, because the policy also sees the heights of the ground around it.
         hidden=(256, 128),
         init_std=0.4,
         entropy=0.002,
@@ -98,9 +109,14 @@ def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
 
 
 def biped_rough_training(iterations: int = 1300) -> TrainingDefaults:
-    """Return the defaults of a robot that balances on rough ground."""
+    """Return the training defaults of a biped on rough ground.
+
+    Args:
+        iterations: Number of updates.
+    """
     return TrainingDefaults(
         iterations=iterations,
+        # Noise and discount as for quadrupeds on rough ground, with calm arms and heads.
         hidden=(256, 128),
         init_std=0.4,
         upper_body_noise=0.4,
@@ -110,12 +126,16 @@ def biped_rough_training(iterations: int = 1300) -> TrainingDefaults:
 
 
 def mimic_training(iterations: int = 260) -> TrainingDefaults:
-    """Return the defaults of a task that imitates motions."""
+    """Return the training defaults of a task that imitates reference motions.
+
+    Args:
+        iterations: Number of updates.
+    """
     return TrainingDefaults(iterations=iterations, coarse=0.8, first_trot=2.5)
 
 
 def training_defaults_of(kind: TaskKind) -> TrainingDefaults:
-    """Return the defaults of a task that was registered without any, by its kind."""
+    """Return the training defaults of a kind of task, for tasks without an entry in ``TRAININGS``."""
     if kind.imitates_motions:
         defaults = mimic_training()
     elif kind.has_terrain:

@@ -1,4 +1,4 @@
-"""Velocity tracking on flat ground: the task that all robots share, and quadrupeds.
+"""Velocity tracking on flat ground: the base of most tasks, and the tasks of quadrupeds.
 
 Observations, terms and randomisation are those of LeggedGym-Ex's ``go2``.
 """
@@ -23,7 +23,11 @@ from legged_envs.tasks.training_defaults import TrainingDefaults, quadruped_flat
 
 
 def velocity_task(robot: RobotCfg) -> TaskCfg:
-    """Make a velocity task for a robot. The robot's own function then adapts it."""
+    """Make the base velocity task for a robot, which the function of each task then adapts.
+
+    Args:
+        robot: The robot. Weights and targets are those of a Go2, except for the base height.
+    """
     cfg = TaskCfg(robot=robot, observations=_observations())
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.15)
     cfg.rewards = _rewards(robot)
@@ -74,20 +78,25 @@ def _observations() -> dict[str, ObservationGroupCfg]:
 
 def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
     return {
+        # The task itself. Sigma 0.25 rewards an error of 0.5 m/s or rad/s with 1/e.
         "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.5, {"sigma": 0.25}),
         "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 2.25, {"sigma": 0.25}),
+        # Posture of the base.
         "lin_vel_z": RewardTermCfg(rewards.lin_vel_z, -1.0),
         "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy, -0.05),
         "orientation": RewardTermCfg(rewards.orientation, -2.0),
         "base_height": RewardTermCfg(rewards.base_height, -10.0, {"target": robot.base_height}),
+        # Effort and smoothness, which matter on a real robot.
         "torques": RewardTermCfg(rewards.torques, -1e-4),
         "dof_acc": RewardTermCfg(rewards.dof_acc, -1e-7),
         "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
         "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
         "collision": RewardTermCfg(rewards.collision, -0.5),
+        # Gait.
         "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
         "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
         "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        # Only under the zero command.
         "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),
         "dof_vel_stand_still": RewardTermCfg(rewards.dof_vel_stand_still, -0.02),
         "feet_contact_stand_still": RewardTermCfg(rewards.feet_contact_stand_still, 1.5),
@@ -96,6 +105,7 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
 
 
 def _costs() -> dict[str, CostTermCfg]:
+    # Costs do not enter the reward. Constrained algorithms keep their means below the limits.
     return {
         "joint_position": CostTermCfg(
             costs.joint_position, limit=0.025, params={"soft_limit": 0.95}
@@ -112,12 +122,15 @@ def _costs() -> dict[str, CostTermCfg]:
 
 def _events() -> dict[str, EventTermCfg]:
     return {
+        # Mass and centre of mass are drawn once per robot, when the environments are made.
         "base_mass": EventTermCfg(
             events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}
         ),
         "base_com": EventTermCfg(
             events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}
         ),
+        # Friction and gains are drawn once per episode. They are randomisation even though they
+        # happen at a reset, where events place the robot by default.
         "friction": EventTermCfg(
             events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
         ),
@@ -133,9 +146,9 @@ def _events() -> dict[str, EventTermCfg]:
 
 
 def sideways_joints(robot: RobotCfg) -> tuple[int, ...]:
-    """Return the indices of the joints that turn the other way in the mirror.
+    """Return the indices of the joints that change their sign in a mirror image of the robot.
 
-    They do not swing a leg forwards.
+    These joints move a leg or arm sideways, or turn it, and do not swing it forwards.
     """
     indices = []
     for i, (_, sign) in enumerate(robot.mirror):
@@ -145,9 +158,9 @@ def sideways_joints(robot: RobotCfg) -> tuple[int, ...]:
 
 
 def reach(robot: RobotCfg) -> list[float]:
-    """Return the offset of each joint's target that takes all its torque, rad.
+    """Return the target offset at which each joint reaches its torque limit, rad.
 
-    It is 0 for a joint without stiffness.
+    This is torque limit / stiffness, or 0 for a joint without stiffness.
     """
     angles = []
     for torque, kp in zip(robot.torque_limits, robot.kp, strict=True):
@@ -158,11 +171,14 @@ def reach(robot: RobotCfg) -> list[float]:
 def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     """Make the task of a quadruped that tracks vx ±1 m/s, vy ±0.5 m/s and ωz ±1 rad/s at a trot.
 
-    Lengths, times and torques go with the robot's size. Actions reach until a joint gives all its
-    torque, at least 0.5 rad.
+    Lengths, times and torques in the rewards are scaled with the robot's size. An action of 1 moves
+    a joint target as far as the weakest joint reaches its torque limit, at least by 0.5 rad.
+
+    Args:
+        robot: The quadruped.
 
     Raises:
-        ValueError: If the ``RobotCfg`` has no two ``diagonals``.
+        ValueError: If ``robot.diagonals`` does not have two entries.
     """
     if len(robot.diagonals) != 2:
         raise ValueError(
@@ -173,13 +189,14 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     cfg = velocity_task(robot)
     scale = max(0.5, round(min(reach(robot)), 1))
     cfg.actions["joint_position"] = JointPositionCfg(scale=scale)
-    # Times go with the root of lengths (Froude's law).
+    # Times scale with the square root of lengths (Froude's law).
     trot = {"pairs": _foot_pairs(robot), "phase_time": round(0.16 * math.sqrt(size), 2)}
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, trot)
     hips = {"joints": sideways_joints(robot)}
     cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, hips)
     cfg.rewards["base_height"].params["target"] = round(0.9 * robot.base_height, 2)
     cfg.rewards["foot_clearance"].params["target"] = round(0.06 * size, 2)
+    # The torque term is a sum of squares: this weight gives robots of all sizes a similar penalty.
     cfg.rewards["torques"].weight *= (GO2.torque_limits[0] / robot.torque_limits[0]) ** 2
     return cfg
 
@@ -198,7 +215,7 @@ def go2_flat() -> TaskCfg:
 
 
 def go2_flat_training() -> TrainingDefaults:
-    """Return the training of the Go2: four minutes on two cores."""
+    """Return the training defaults of ``Legged/Go2-Flat-v0``: four minutes on two cores."""
     return quadruped_flat_training(iterations=270)
 
 
@@ -208,7 +225,7 @@ def go1_flat() -> TaskCfg:
 
 
 def go1_flat_training() -> TrainingDefaults:
-    """Return the training of the Go1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/Go1-Flat-v0``, as used for the shipped policy."""
     return quadruped_flat_training(iterations=560)
 
 
@@ -218,7 +235,7 @@ def a1_flat() -> TaskCfg:
 
 
 def a1_flat_training() -> TrainingDefaults:
-    """Return the training of the A1, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/A1-Flat-v0``, as used for the shipped policy."""
     return quadruped_flat_training(iterations=560)
 
 
@@ -228,5 +245,5 @@ def anymal_c_flat() -> TaskCfg:
 
 
 def anymal_c_flat_training() -> TrainingDefaults:
-    """Return the training of the ANYmal C, with the updates of the policy that ships."""
+    """Return the training defaults of ``Legged/AnymalC-Flat-v0``, as used for the shipped policy."""
     return quadruped_flat_training(iterations=560)

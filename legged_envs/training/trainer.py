@@ -141,7 +141,6 @@ class Trainer:
         None: it has not reached it yet."""
         self.stop = StopRequest(console)
         """Request to end the training after the current update."""
-        # Last, because the state of a checkpoint replaces all of the above.
         if prepared.checkpoint is not None:
             self._load(prepared.checkpoint)
 
@@ -262,8 +261,7 @@ class Trainer:
         self._write_session()
         saved_at = self.seconds
         begun = time.perf_counter() - self.seconds
-        # Resumed runs count the time of their earlier sessions.
-        # The file is line-buffered, because a report may read it at any time.
+        # Line-buffered, because a report may read the file at any time.
         with (self.run_dir / CURVE).open("w", buffering=1) as file:
             file.writelines(json.dumps(row) + "\n" for row in self.curve)
             while self.progress < 1.0 and not self.stop.is_requested:
