@@ -1,4 +1,4 @@
-"""Conditions of an evaluation, and means over its steps and episodes, for every kind of task."""
+"""Shared parts of evaluations: commands, environment options, and means over steps and episodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -14,17 +14,19 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.tasks.kind import kind_of
 
 PolicyFunction = Callable[..., torch.Tensor]
-"""Observations of some groups, one argument each → actions."""
+"""Function from observations, one tensor (num_envs, size) per group, to actions (num_envs,
+num_actions)."""
 
 Range = tuple[float, float]
-"""(low, high)."""
+"""Range of a quantity: (low, high), both included."""
 
 COMMAND_RANGES: dict[str, Range] = {
     "lin_vel_x": (-1.0, 1.0),
     "lin_vel_y": (-0.5, 0.5),
     "ang_vel_z": (-1.0, 1.0),
 }
-"""Velocity commands of an evaluation, m/s and rad/s, as far as the task has them too."""
+"""Ranges of the velocity commands of an evaluation, m/s and rad/s. A task with smaller ranges is
+evaluated within its own."""
 
 EVALUATION_ENV_OPTIONS: dict[str, Any] = {
     "array": "torch",
@@ -33,23 +35,25 @@ EVALUATION_ENV_OPTIONS: dict[str, Any] = {
     "autoreset_mode": "Disabled",
     "max_episode_steps": 10**9,
 }
-"""Options of environments to evaluate or watch a policy in. Only terminations end episodes."""
+"""Arguments of `make_vec` for environments in which a policy is evaluated or watched. Episodes have
+no time limit: only terminations end them."""
 
 SETTLING_SECONDS = 1.0
-"""Time at the start of an episode in which a robot need not follow its velocity command yet, s."""
+"""Time at the start of an episode that is excluded from means, because the robot is still
+accelerating to its velocity command, s."""
 
 EPISODES_KEY = "/episodes"
-"""Name of the number of finished episodes in the log of a step."""
+"""Key of the number of finished episodes in the log of a step."""
 
 TERMINATIONS_PREFIX = "/termination/"
-"""Beginning of the names of counts of terminations in the log of a step."""
+"""Prefix of the keys in the log of a step that count terminations by cause."""
 
 
 def command_ranges(cfg: TaskCfg) -> dict[str, Range]:
-    """Return the ranges of velocity commands in which a task is evaluated, m/s and rad/s.
+    """Return the ranges of the velocity commands of an evaluation, by name, m/s and rad/s.
 
-    These are the ranges that `COMMAND_RANGES` and the task have in common. Where they have nothing
-    in common, it is the range of the task.
+    Each is the intersection of the range in `COMMAND_RANGES` with that of the task. If the
+    intersection is empty, it is the range of the task.
     """
     command = cast(VelocityCommandCfg, cfg.commands["velocity"])
     return {
@@ -69,10 +73,10 @@ def _common_range(evaluated: Range, trained: Range) -> Range:
 
 
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
-    """Return the configuration in which a task is evaluated.
+    """Return the configuration for evaluating a task.
 
-    It is randomised and noisy as in training, without disturbances, with one velocity command an
-    episode.
+    Randomisation and observation noise are those of the training. Disturbances, such as pushes, are
+    removed. The velocity command is drawn once per episode and does not change.
     """
     # Pushes and the like would hide how well a command is followed.
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
@@ -88,11 +92,11 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
 
 
 def command_errors(core: CoreVectorEnv) -> dict[str, torch.Tensor]:
-    """Return how far each robot is from its velocity command.
+    """Return the current errors between the velocity of each robot and its velocity command.
 
     Returns:
-        `lin_vel_error`, ‖v_xy − c_xy‖ in m/s, and `ang_vel_error`, |ω_z − c_ω| in rad/s. Shapes:
-        (num_envs,).
+        `lin_vel_error`, ‖v_xy − c_xy‖ in m/s, and `ang_vel_error`, |ω_z − c_ω| in rad/s, in the
+        base frame. Shapes: (num_envs,).
     """
     command = core.commands["velocity"]
     lin_vel_error = command[:, :2] - core.robot.lin_vel_b[:, :2]
@@ -104,21 +108,29 @@ def command_errors(core: CoreVectorEnv) -> dict[str, torch.Tensor]:
 
 
 def after_settling(alive: torch.Tensor, step_dt: float) -> torch.Tensor:
-    """Return `alive` (steps, n) without the steps of the first `SETTLING_SECONDS`."""
+    """Return a copy of `alive` that is False in the first `SETTLING_SECONDS`.
+
+    Args:
+        alive: True until an episode terminates. Shape: (steps, n).
+        step_dt: Duration of a control step, s.
+
+    Returns:
+        Mask of the steps to count. Shape: (steps, n).
+    """
     counted = alive.clone()
     counted[: round(SETTLING_SECONDS / step_dt)] = False
     return counted
 
 
 def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """Return the mean over the steps that count, NaN for environments without one.
+    """Return the mean of each environment over its counted steps.
 
     Args:
-        values: Shape: (steps, n, …).
-        counted: True for the steps that count. Shape: (steps, n).
+        values: Values at each step. Shape: (steps, n, …).
+        counted: True for the steps to include. Shape: (steps, n).
 
     Returns:
-        Shape: (n, …).
+        Means. NaN for environments without a counted step. Shape: (n, …).
     """
     trailing = [1] * (values.ndim - 2)
     weight = counted.reshape(*counted.shape, *trailing).to(torch.float32)
@@ -127,10 +139,10 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
 
 
 def combine_logs(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Combine the logs (`extras["log"]`) of several steps.
+    """Combine the logs (`extras["log"]`) of several steps into one.
 
-    Counts of episodes and terminations are added. Everything else becomes the mean over the
-    episodes that ended. Leading slashes of the names are dropped.
+    Counts of episodes and terminations are summed. All other numbers are averaged over the finished
+    episodes. Leading slashes of the names are removed.
     """
     # Name → its value and the number of finished episodes of each step that logged it.
     logged: dict[str, list[tuple[float, float]]] = {}
@@ -157,7 +169,7 @@ def _as_floats(log: Mapping[str, Any]) -> dict[str, float]:
 
 
 def print_costs(costs: Mapping[str, float], limits: Mapping[str, float], console: Console) -> None:
-    """Print a table of costs and their limits, nothing if the task has no costs."""
+    """Print a table of mean costs per step and their limits. Print nothing without costs."""
     if not costs:
         return
     table = Table(

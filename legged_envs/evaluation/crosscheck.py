@@ -1,4 +1,7 @@
-"""Crosscheck of a policy: the same robots on several engines and in a plain `mj_step` loop."""
+"""Crosscheck of a policy: run it on several physics engines and in a plain `mj_step` loop.
+
+All runs start from the same states with the same commands, so their trajectories can be compared.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -30,24 +33,25 @@ from legged_envs.sim.engines import find_device, find_engine, known_engines
 from legged_envs.tasks.kind import kind_of
 
 PLAIN = "plain mj_step"
-"""Name of the plain loop among the runs."""
+"""Name of the run of the plain loop, which uses only MuJoCo and the exported ONNX file."""
 
 
 class Start(NamedTuple):
-    """What the plain loop needs to start as the first engine did, and what it must observe then."""
+    """Start of a run on the first engine, from which the plain loop starts as well."""
 
     state: Recording
-    """State of the robots."""
+    """Initial state of the robots."""
     command: np.ndarray
-    """Velocity commands, m/s and rad/s. Shape: (robots, 3)."""
+    """Velocity commands (vx, vy, ωz), m/s and rad/s. Shape: (robots, 3)."""
     phase: np.ndarray
-    """Times of the stride, in strides; 0 without a gait clock. Shape: (robots,)."""
+    """Initial phase of the gait clock, as a fraction of a stride. 0 without a gait clock. Shape:
+    (robots,)."""
     observation: np.ndarray
-    """First observation. Shape: (robots, size)."""
+    """First observation, which the plain loop must reproduce. Shape: (robots, size)."""
 
 
 def installed_engines() -> tuple[str, ...]:
-    """Return the names of all engines that can be imported."""
+    """Return the names of all physics engines that can be imported on this machine."""
     names = []
     for name in known_engines():
         with suppress(ImportError):
@@ -59,19 +63,20 @@ def installed_engines() -> tuple[str, ...]:
 def crosscheck(
     options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path
 ) -> tuple[dict[str, Recording], str]:
-    """Let a policy act from the same states under the same commands on each engine.
+    """Run a policy from the same initial states with the same commands on each engine.
 
-    There is no noise, no delay and no randomisation. A plain loop runs the policy too if it can.
+    Noise, delays and randomisation are off. The policy also runs in the plain loop, if the
+    description in its ONNX file suffices.
 
     Args:
-        options: Options of the command.
+        options: Options of `legged-envs crosscheck`.
         cfg: Configuration of the task.
-        policy: Policy of that task.
+        policy: Policy that was trained on the task.
         onnx: ONNX file of the policy, for the plain loop.
 
     Returns:
-        What robots did in each run, by name: arrays (steps, robots, …), and `command` (robots, 3).
-        A remark on the plain loop.
+        A pair. The recording of each run, by name of the engine: arrays (steps, robots, …), and
+        `command` (robots, 3). A remark on the plain loop, as text.
 
     Raises:
         ValueError: If the task is not a velocity task made of terms, or an engine cannot run it.
@@ -213,9 +218,15 @@ def _stacked(rows: Sequence[Recording], command: np.ndarray) -> Recording:
 
 
 def main(options: CrosscheckCfg) -> None:
-    """Run a crosscheck, print its table, draw its picture and write its numbers.
+    """Run a crosscheck, print its table, plot it and write its numbers.
 
-    The ONNX file is that of the run folder. Without one the policy is exported.
+    The ONNX file is read from the run folder. If there is none, the policy is exported first.
+
+    Args:
+        options: Options of `legged-envs crosscheck`.
+
+    Raises:
+        ValueError: If `options.seconds` is too short or the task is not a velocity task.
     """
     policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
     least = SETTLING_SECONDS + cfg.sim.step_dt

@@ -1,4 +1,4 @@
-"""Comparison of the runs of a crosscheck: numbers, a table and a picture."""
+"""Comparison of the runs of a crosscheck: numbers, a table and a plot."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,17 +58,17 @@ class Distance(NamedTuple):
 
 
 def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, Numbers]:
-    """Compare runs with each other.
+    """Compute how well robots walk in each run of a crosscheck, and where runs diverge.
 
     Args:
-        runs: What robots did in each run. The others are compared with the first.
+        runs: Recordings by name of the run. The first run is the reference for the others.
         robot: Robot of all runs.
         step_dt: Duration of a control step, s.
 
     Returns:
-        For each run the numbers of `UNITS`, means over robots and over the time after the first
-        second until they fall. `where` names the robot, and the joint or base, where the run parts
-        from the first one, and how far the bases get.
+        Numbers of each run, by name of the run. Those in `UNITS` are means over robots and over the
+        time from the first second until a robot falls. `where` is a text: the robot and the joint
+        or base at which the run first diverges from the reference, and the distance of the bases.
     """
     first_name, first = next(iter(runs.items()))
     survival = {name: _survival(run, robot, step_dt) for name, run in runs.items()}

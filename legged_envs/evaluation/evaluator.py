@@ -1,4 +1,4 @@
-"""Evaluation of a policy on episodes that it was not trained on."""
+"""Evaluation of a policy on episodes with a random seed that trainings do not use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ from legged_envs.runs.progress import Show, show_nothing
 from legged_envs.tasks.kind import kind_of
 
 EVALUATION_SEED = 90_001
-"""Seed of an evaluation, far from the small ones that trainings take."""
+"""Default random seed of an evaluation, far from the small seeds that trainings usually have."""
 
 
 def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
-    """Return the class that measures policies on a task."""
+    """Return the metrics class for the kind of a task: mimic, rough ground, velocity or other."""
     kind = kind_of(cfg)
     if kind.imitates_motions:
         return MimicMetrics
@@ -37,15 +37,19 @@ def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
 
 
 class Evaluator:
-    """Evaluates policies on a task.
+    """Evaluates policies on a task, one episode per environment.
+
+    Environments are made once and reused for each policy.
 
     Args:
         task_id: Registered id of the task.
-        cfg: Configuration of the task.
-        episodes: Number of episodes; on a mimic task of each clip and without a reference.
+        cfg: Configuration of the task, as in training.
+        episodes: Number of episodes. On a mimic task: number for each clip, and number without a
+            reference.
         sim: Name of the physics engine.
-        groups: Observation groups that a policy takes; empty for those of the task's metrics.
-        device: Device of the environments.
+        groups: Names of the observation groups that are the arguments of a policy, in order. Empty:
+            the usual groups of the kind of task.
+        device: Torch device of the environments.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Evaluator:
         self.core = unwrap(self._envs)
         """Environment of the evaluation, without wrappers."""
         self.metrics = metrics(self.core)
-        """What measures the policies."""
+        """Object that measures each step and computes the result."""
 
     def run(
         self,
@@ -85,14 +89,15 @@ class Evaluator:
         """Evaluate a policy.
 
         Args:
-            policy: Function of one observation per group.
-            still: True to evaluate a velocity task under the zero command too.
-            seed: Seed of the first states and commands.
-            show: Called with the progress. An error that it raises ends the evaluation.
+            policy: Function from observations, one argument per group, to actions.
+            still: True: make a second rollout under the zero command. It only applies to velocity
+                tasks on flat ground.
+            seed: Random seed of initial states and commands.
+            show: Reports the progress. An error that it raises aborts the evaluation.
 
         Returns:
-            The evaluation of the kind of task: a `VelocityEvaluation`, `TerrainEvaluation`,
-            `MimicEvaluation` or `TaskEvaluation`.
+            A `VelocityEvaluation`, `TerrainEvaluation`, `MimicEvaluation` or `TaskEvaluation`,
+            depending on the kind of task.
         """
         moving = self.rollout(policy, seed, show=show)
         standing = None
@@ -103,13 +108,19 @@ class Evaluator:
     def rollout(
         self, policy: PolicyFunction, seed: int, still: bool = False, show: Show = show_nothing
     ) -> Rollout:
-        """Let a policy act for one episode in each environment, and measure every step.
+        """Run a policy for one episode in each environment, and measure every step.
+
+        All rollouts have the same number of steps, `EPISODE_SECONDS` of the metrics. Robots whose
+        episode terminates earlier are simulated further, but marked as no longer alive.
 
         Args:
-            policy: Function of one observation per group.
-            seed: Seed of the first states and commands.
-            still: True for the zero command.
-            show: Called with the progress.
+            policy: Function from observations, one argument per group, to actions.
+            seed: Random seed of initial states and commands.
+            still: True: the velocity command is zero.
+            show: Reports the progress. An error that it raises aborts the rollout.
+
+        Returns:
+            Measures of every step, and a mask of the steps before termination.
         """
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
@@ -134,5 +145,5 @@ class Evaluator:
         return {name: value.clone() for name, value in measures.items()}
 
     def close(self) -> None:
-        """Close the environments. Nothing can be evaluated afterwards."""
+        """Close the environments. The evaluator cannot be used afterwards."""
         self._envs.close()

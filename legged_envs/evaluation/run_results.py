@@ -1,4 +1,4 @@
-"""Results of training runs, read from their folders while they last or after."""
+"""Results of training runs, read from their folders during or after the training."""
 
 import json
 import time
@@ -40,14 +40,16 @@ JsonValue = Any
 
 
 class Run:
-    """A run, as its folder is at this moment.
+    """Contents of a run folder at the time of reading, for reports and comparisons.
+
+    The training of the run may still be in progress.
 
     Args:
-        path: Run folder.
+        path: Run folder of a training.
 
     Raises:
-        FileNotFoundError: If there is no run.
-        ValueError: If a file is not what a training writes.
+        FileNotFoundError: If the folder does not hold a run.
+        ValueError: If a file in it is damaged or was not written by a training.
     """
 
     def __init__(self, path: Path):

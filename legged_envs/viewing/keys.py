@@ -1,4 +1,4 @@
-"""Keys of MuJoCo's window that drive a robot."""
+"""Keyboard control of a robot's velocity command in MuJoCo's window."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,19 +10,19 @@ from legged_envs.viewing.scenes import Command, Scene, find_command_ranges
 
 # Numbers of GLFW. MuJoCo's window itself does nothing with these keys.
 UP_KEY = 265
-"""Number of the arrow up."""
+"""GLFW key code of the up arrow."""
 DOWN_KEY = 264
-"""Number of the arrow down."""
+"""GLFW key code of the down arrow."""
 LEFT_KEY = 263
-"""Number of the arrow left."""
+"""GLFW key code of the left arrow."""
 RIGHT_KEY = 262
-"""Number of the arrow right."""
+"""GLFW key code of the right arrow."""
 HOME_KEY = 268
-"""Number of Home."""
+"""GLFW key code of the Home key."""
 END_KEY = 269
-"""Number of End."""
+"""GLFW key code of the End key."""
 ENTER_KEY = 257
-"""Number of Enter."""
+"""GLFW key code of the Enter key."""
 
 KEYS: dict[int, Command] = {
     UP_KEY: (0.1, 0.0, 0.0),
@@ -33,31 +33,37 @@ KEYS: dict[int, Command] = {
     END_KEY: (0.0, -0.1, 0.0),
     ENTER_KEY: (0.0, 0.0, 0.0),
 }
-"""Keys that drive a robot, and how they change vx, vy and wz. Enter stops it."""
+"""Change of the velocity command (vx, m/s, vy, m/s, wz, rad/s) for one press of each key, by GLFW key
+code. Enter sets the command to zero."""
 
 
 class Keys:
-    """The command that the keys of the window ask for.
+    """Velocity command that is controlled with the keys of the window.
 
-    Each press changes one part of the command, within the ranges of the task.
+    Each press changes one component of the command. The command stays within the ranges of the
+    task.
 
     Args:
-        cfg: The task. If it has no velocity command, keys do nothing.
+        cfg: Configuration of the task. Without a velocity command, keys have no effect.
     """
 
     def __init__(self, cfg: TaskCfg):
         self.command: Command | None = None
-        """The command. None until the first of :data:`KEYS` is pressed."""
+        """Current velocity command (vx, vy, wz), m/s and rad/s. None until a key of :data:`KEYS` is
+        pressed for the first time."""
         self._shown_command: Command | None = None
         self._ranges: tuple[Range, ...] = ()
         if kind_of(cfg).has_velocity_command:
             self._ranges = find_command_ranges(cfg)
 
     def press(self, key: int) -> None:
-        """Change the command by a key.
+        """Change the velocity command by one key press.
+
+        The first press changes the command of the scene that is shown. Other keys than those in
+        :data:`KEYS` have no effect here: MuJoCo's window handles them.
 
         Args:
-            key: GLFW's number. A key that is not in :data:`KEYS` belongs to the window.
+            key: GLFW key code.
         """
         # The first key changes the command that is shown, so that a walking robot does not stop.
         start = self.command or self._shown_command
@@ -74,12 +80,12 @@ class Keys:
         self.command = (vx, vy, wz)
 
     def drive(self, scenes: Sequence[Scene], step_dt: float) -> Iterator[Scene]:
-        """Yield one scene for each control step: first the given ones, then what the keys ask for.
+        """Yield one scene per control step: the given scenes, until a key is pressed.
 
-        From the first key on, the scenes never end.
+        After the first key press, it yields scenes with the command of the keys, without end.
 
         Args:
-            scenes: Scenes to show until a key is pressed.
+            scenes: Scenes to show until a key is pressed, in order.
             step_dt: Duration of a control step, s.
         """
         for scene in scenes:

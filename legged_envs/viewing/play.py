@@ -1,4 +1,4 @@
-"""Shows a policy in MuJoCo's window, or writes a film of it."""
+"""Display of a policy in MuJoCo's window, or in a film."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -25,15 +25,15 @@ def play(
     scenes: Sequence[Scene],
     scan: bool = False,
 ) -> None:
-    """Show a policy in a window, or write a film of it.
+    """Show a robot under a policy: live in a window, or in an mp4 film.
 
     Args:
-        task_id: Registered id.
-        cfg: The task.
-        policy: The policy.
-        video: An mp4 to write. None: open a window, which needs a display.
-        scenes: Scenes to show.
-        scan: Draw the points of the ground that the policy sees.
+        task_id: Registered id of the task.
+        cfg: Configuration of the task.
+        policy: Policy that controls the robot.
+        video: Path of the mp4 file to write. None: open a window, which needs a display.
+        scenes: Velocity commands or clips to show one after the other, each for a time.
+        scan: True: also draw the points of the ground whose heights the policy observes.
     """
     if video is None:
         play_in_window(task_id, cfg, policy, scenes, scan)
@@ -48,16 +48,17 @@ def play(
 def play_in_window(
     task_id: str, cfg: TaskCfg, policy: Policy, scenes: Sequence[Scene], scan: bool
 ) -> None:
-    """Show a policy in a window in real time, until the scenes end or the window is closed.
+    """Show a robot under a policy in a window in real time.
 
-    Keys drive a robot that follows commands.
+    The window stays open until the scenes end or the user closes it. If the task has a velocity
+    command, the keys in :data:`~legged_envs.viewing.keys.KEYS` change it.
 
     Args:
-        task_id: Registered id.
-        cfg: The task.
-        policy: The policy.
-        scenes: Scenes to show.
-        scan: Draw the points of the ground that the policy sees.
+        task_id: Registered id of the task.
+        cfg: Configuration of the task.
+        policy: Policy that controls the robot.
+        scenes: Velocity commands or clips to show one after the other, each for a time.
+        scan: True: also draw the points of the ground whose heights the policy observes.
     """
     envs = make_watched_envs(task_id, cfg, policy, scan)
     core = unwrap(envs)

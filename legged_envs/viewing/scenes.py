@@ -1,4 +1,4 @@
-"""Scenes: what a robot is asked to do, and for how long, while it is shown."""
+"""Scenes of a film or window: the velocity command or clip that a robot follows, and for how long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names
 
 Command = tuple[float, float, float]
-"""Velocity command: vx, m/s, vy, m/s, and wz, rad/s."""
+"""Velocity command in the base frame: vx, m/s, vy, m/s, and yaw rate wz, rad/s."""
 
 TOUR: tuple[Command, ...] = (
     (1.0, 0.0, 0.0),
@@ -22,31 +22,34 @@ TOUR: tuple[Command, ...] = (
     (-0.6, 0.0, 0.0),
     (0.0, 0.0, 0.0),
 )
-"""Commands of a tour, as fractions of the largest command that a task has in each direction."""
+"""Velocity commands of a tour, which shows all directions one after the other.
+
+They are fractions of the task's largest command in each direction.
+"""
 TOUR_SECONDS = 2.5
-"""Duration of each command of a tour, s."""
+"""Default duration of each command of a tour, s."""
 COMMAND_SECONDS = 10.0
-"""Duration of a single command, s."""
+"""Default duration of a scene with a single command, s."""
 CLIP_SECONDS = 4.0
-"""Duration of each clip, s."""
+"""Default duration of a scene with a clip, s."""
 ROUGH_GROUND_SPEED = 0.8
-"""Largest forward command on rough ground, m/s."""
+"""Largest forward velocity command of a scene on rough ground, m/s."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a robot is asked to do for a while.
+    """Part of a film or window: a velocity command to follow, or a clip to imitate, for some time.
 
-    A scene has a velocity command to follow, or a clip to imitate from its start. With neither, the
-    robot does whatever else its task asks for.
+    A clip is imitated from its start. A task with neither velocity command nor clips, such as
+    navigation, runs unchanged.
     """
 
     seconds: float
-    """Duration, s."""
+    """Duration of the scene, s."""
     command: Command | None = (0.0, 0.0, 0.0)
-    """Velocity command. None: the task has none."""
+    """Velocity command of the robot. None: the task has no velocity command."""
     clip: str | None = None
-    """Name of the clip. None: no motion is imitated."""
+    """Name of the reference clip to imitate. None: no clip is imitated."""
 
 
 def make_scenes(
@@ -110,9 +113,9 @@ def _choose_scenes(cfg: TaskCfg, command: Command | None, clips: Sequence[str]) 
 
 
 def make_tour(cfg: TaskCfg) -> list[Command]:
-    """Return the commands of :data:`TOUR` within the task's :func:`command_ranges`.
+    """Return the commands of :data:`TOUR`, scaled to the ranges of a task.
 
-    A direction that the task does not have is left out.
+    A direction in which the task has no commands is omitted.
     """
     ranges = command_ranges(cfg)
     commands: list[Command] = []
@@ -138,7 +141,7 @@ def _scale_to_range(part: float, span: Range) -> float:
 
 
 def find_command_ranges(cfg: TaskCfg) -> tuple[Range, Range, Range]:
-    """Return the ranges of vx, vy and wz from which a task draws its velocity commands."""
+    """Return the ranges of vx, vy, m/s, and wz, rad/s, from which a task draws its commands."""
     velocity = cast(VelocityCommandCfg, cfg.commands["velocity"])
     return velocity.lin_vel_x, velocity.lin_vel_y, velocity.ang_vel_z
 

@@ -1,7 +1,4 @@
-"""Metrics of a mimic task: how a robot imitates reference motions.
-
-Episodes start at times in the clips that the policy was not trained on.
-"""
+"""Metrics of a mimic task: accuracy with which a robot imitates reference motions (clips)."""
 
 import copy
 from collections.abc import Mapping
@@ -29,7 +26,7 @@ from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.tasks.mimic import ACTOR_GROUPS, motion_cfg
 
 LONGEST_LAG = 0.5
-"""Longest time by which contacts of robot and reference are shifted to compare their styles, s."""
+"""Largest time shift between foot contacts of robot and reference in `style_agreement`, s."""
 
 IMITATION_REWARDS = (
     rewards.reference_joint_pos,
@@ -38,19 +35,19 @@ IMITATION_REWARDS = (
     rewards.reference_root_vel,
     rewards.reference_key_pos,
 )
-"""Rewards for imitation. Each is at most its weight."""
+"""Reward terms for imitation. The value of each is at most 1, so it earns at most its weight."""
 
 CURVES = ("phase", "joint_error", "lin_vel_error")
-"""Measures that an evaluation keeps for each step."""
+"""Names of the measures that an evaluation keeps for each step, to plot them."""
 
 
 class ClipColumn(NamedTuple):
-    """A column in the table of clips."""
+    """Title and number format of a column in the printed table of clips."""
 
     head: str
-    """Title, with the unit in a second line."""
+    """Title of the column, with the unit in a second line."""
     style: str
-    """Format of the numbers."""
+    """Format specification of the numbers, such as ".3f"."""
 
 
 CLIP_COLUMNS: dict[str, ClipColumn] = {
@@ -64,14 +61,14 @@ CLIP_COLUMNS: dict[str, ClipColumn] = {
     "tracking": ClipColumn("reward", ".1%"),
     "falls": ClipColumn("falls", ".1%"),
 }
-"""Columns of the table of clips, by field of `ClipEvaluation`."""
+"""Columns of the printed table of clips, by the field of `ClipEvaluation` that they show."""
 
 
 def motion_of(core: CoreVectorEnv) -> MotionCommand:
-    """Return the motion command of an environment.
+    """Return the motion command of an environment, which holds the reference of each robot.
 
     Raises:
-        ValueError: If it has no motion command.
+        ValueError: If the task has no motion command.
     """
     name, _ = motion_cfg(core.cfg)
     return motion_command(core.commands, name)
@@ -79,50 +76,59 @@ def motion_of(core: CoreVectorEnv) -> MotionCommand:
 
 @dataclass
 class ClipEvaluation:
-    """How a policy imitates one clip.
+    """Result of the evaluation of a policy on one reference clip.
 
-    Means are over the time until the robot falls or loses the clip, then over episodes.
+    Values are means over the steps until the robot falls or loses the reference, then over
+    episodes. A hat marks the reference, such as q̂.
     """
 
     joint_error: float
-    """Mean over joints of |q − q̂|, rad."""
+    """Error of the joint positions, mean over joints of |q − q̂|, rad."""
     lin_vel_error: float
-    """‖v − v̂‖ of the base in its frame, m/s."""
+    """Error of the base velocity ‖v − v̂‖ in the base frame, m/s."""
     ang_vel_error: float
-    """‖ω − ω̂‖ of the base in its frame, rad/s."""
+    """Error of the base's angular velocity ‖ω − ω̂‖ in the base frame, rad/s."""
     height_error: float
-    """|z − ẑ| of the base, m."""
+    """Error of the base height |z − ẑ|, m."""
     key_error: float
-    """Mean distance of the key bodies from their targets in the base frame, m."""
+    """Distance of the key bodies from their reference positions in the base frame, mean over
+    bodies, m."""
     contact_agreement: float
-    """Fraction of time and feet in which robot and reference agree on contact."""
+    """Fraction of steps and feet in which robot and reference both stand on a foot, or both lift
+    it."""
     style_agreement: float
-    """The same, with the contacts of each episode shifted by the lag that fits best."""
+    """`contact_agreement` with the contacts of each episode shifted in time by the lag, at most
+    `LONGEST_LAG`, with the best agreement. It ignores that a robot is early or late."""
     tracking: float
-    """Imitation rewards as a fraction of what perfect imitation earns; NaN without such rewards."""
+    """Imitation rewards, as a fraction of the rewards of perfect imitation. NaN if the task has no
+    imitation rewards."""
     falls: float
-    """Fraction of the episodes that ended early."""
+    """Fraction of the episodes in which the robot fell or lost the reference."""
 
 
 @dataclass
 class MimicEvaluation:
-    """How a policy imitates each clip, and how it follows velocity commands without a reference."""
+    """Result of the evaluation of a policy on a mimic task.
+
+    It covers each clip, and episodes without a reference, in which robots follow velocity commands.
+    """
 
     episodes: int
-    """Number of episodes of each clip. The same number has no reference."""
+    """Number of episodes per clip, and number of episodes without a reference."""
     clips: dict[str, ClipEvaluation]
-    """Evaluation of each clip, by name."""
+    """Result of each clip, by the name of the clip."""
     command: dict[str, float]
     """Episodes without a reference: errors of the command after the first second, and falls.
 
     The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`.
     """
     costs: dict[str, float]
-    """Mean of each cost per step over the clips."""
+    """Mean of each cost term per control step, over the episodes with a reference."""
     cost_limits: dict[str, float]
-    """Limit of each cost per step."""
+    """Limit of the mean of each cost term per control step."""
     curves: dict[str, Measures] = field(default_factory=dict, repr=False)
-    """Measures `CURVES` of each clip. Shapes: (steps, episodes), NaN after a fall."""
+    """Measures of each step, named in `CURVES`, by clip. Shapes: (steps, episodes). NaN after the
+    robot falls or loses the reference."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers, without `curves`."""
@@ -131,11 +137,18 @@ class MimicEvaluation:
         return values
 
     def mean(self, field: str) -> float:
-        """Return the mean over the clips of a field of `ClipEvaluation`, NaN if one of them is."""
+        """Return the mean over all clips of one field of `ClipEvaluation`.
+
+        Args:
+            field: Name of the field.
+
+        Returns:
+            The mean. NaN if the field is NaN for one of the clips.
+        """
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:
-        """Print a row for each clip, the errors without a reference, and a table of the costs."""
+        """Print a table of the clips, the errors without a reference, and a table of the costs."""
         columns = [Column("clip", no_wrap=True)]
         for column in CLIP_COLUMNS.values():
             columns.append(Column(column.head, justify="right"))
@@ -163,7 +176,8 @@ class MimicEvaluation:
 class MimicMetrics(TaskMetrics):
     """Metrics of a mimic task.
 
-    The same number of environments imitates each clip, and as many have no reference.
+    The environments are divided equally among the clips and the case without a reference. Episodes
+    start at random times in their clips.
 
     Args:
         core: Environment of the evaluation.
@@ -175,7 +189,7 @@ class MimicMetrics(TaskMetrics):
     def __init__(self, core: CoreVectorEnv):
         super().__init__(core)
         self.motion = motion_of(core)
-        """Motion command of the environment."""
+        """Motion command of the environment, which holds the reference of each robot."""
         library = self.motion.player.library
         # Contacts of the reference follow from the heights of its feet: clips have no forces.
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
@@ -191,9 +205,18 @@ class MimicMetrics(TaskMetrics):
 
     @staticmethod
     def training_errors(core: CoreVectorEnv) -> dict[str, float]:
-        """Return means over the robots that have a reference.
+        """Return the current tracking errors, averaged over the robots that have a reference.
 
-        The reference has moved on: the errors are those to where it is one step ahead.
+        After a step, the reference is already one control step ahead of the robot. The errors are
+        relative to this next target, so they include the motion of one step. They are 0 if no robot
+        has a reference.
+
+        Args:
+            core: Training environment, without wrappers.
+
+        Returns:
+            `joint_error`: mean over joints of |q − q̂|, rad. `lin_vel_error`: ‖v − v̂‖ of the base,
+            m/s.
         """
         motion = motion_of(core)
         # At least 1: without any reference the errors are 0.
@@ -233,7 +256,7 @@ class MimicMetrics(TaskMetrics):
         return observation
 
     def _look_ahead(self) -> None:
-        """Remember the targets of the next step, and the time in the clip before it."""
+        """Store the targets of the next step, and the current phase in the clip."""
         # The motion command replaces its tensors at a step: a shallow copy keeps these.
         self._target = copy.copy(self.motion)
         self._phase = self.motion.player.phase
@@ -336,17 +359,17 @@ def _tracking_errors(core: CoreVectorEnv, target: MotionCommand) -> Measures:
 def contact_agreement(
     stands: torch.Tensor, should_stand: torch.Tensor, counted: torch.Tensor, step_dt: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compare the contacts of robot and reference.
+    """Compare the foot contacts of robot and reference.
 
     Args:
-        stands: True for feet of the robot in contact. Shape: (steps, n, feet).
-        should_stand: The same of the reference.
-        counted: True for steps that count. Shape: (steps, n).
+        stands: True for feet of the robot that are in contact. Shape: (steps, n, feet).
+        should_stand: True for feet of the reference that are in contact. Shape: (steps, n, feet).
+        counted: True for the steps to include. Shape: (steps, n).
         step_dt: Duration of a step, s.
 
     Returns:
-        Fraction of the time and feet in which both agree, and the same with the contacts shifted by
-        the lag that fits each episode best. Shapes: (n,), (n,).
+        A pair. Fraction of counted steps and feet in which both agree. The same fraction with the
+        contacts of each episode shifted by the lag with the best agreement. Shapes: (n,), (n,).
     """
     steps = len(stands)
     longest = round(LONGEST_LAG / step_dt)

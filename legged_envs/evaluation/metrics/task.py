@@ -53,53 +53,55 @@ class TaskEvaluation:
 
 
 class TaskMetrics:
-    """Metrics of a task with neither a velocity command nor motions to imitate.
-
-    Metrics of other kinds of tasks are subclasses.
+    """Metrics of any task: reward, falls and costs. Base of the metrics of other kinds of tasks.
 
     Args:
         core: Environment of the evaluation.
     """
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
-    """Observation groups that a policy takes by default."""
+    """Names of the observation groups that are by default the arguments of a policy, in order."""
     ERRORS: ClassVar[dict[str, str]] = {}
-    """Names of what `training_errors` returns → units."""
+    """Units of the numbers that `training_errors` returns, by name."""
     GOAL: ClassVar[dict[str, float]] = {}
-    """Errors and falls that a training is to reach; empty if the task has no goal."""
+    """Largest errors and fraction of falls with which a policy counts as trained, by name. Empty: the
+    task has no goal."""
     EVALUATES_STANDING: ClassVar[bool] = False
-    """True if a second rollout, under the zero command, belongs to an evaluation."""
+    """True if an evaluation includes a second rollout under the zero velocity command."""
     EPISODE_SECONDS: ClassVar[float] = 10.0
-    """Length of the episodes of an evaluation, s."""
+    """Duration of the episodes of an evaluation, s."""
 
     def __init__(self, core: CoreVectorEnv):
         self._core = core
 
     @staticmethod
     def training_errors(core: CoreVectorEnv) -> dict[str, float]:
-        """Return means over the robots of a training at this moment: columns of its curve.
+        """Return the current errors of a training, averaged over its robots.
 
-        They have the names and units of `ERRORS`.
+        They become columns of the learning curve. `ERRORS` has their names and units.
+
+        Args:
+            core: Training environment, without wrappers.
         """
         return {}
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
-        """Return the configuration and the number of environments of an evaluation.
+        """Return the configuration and the number of environments for an evaluation.
 
         Args:
-            cfg: Configuration of `evaluation_cfg`.
-            episodes: Number of episodes, on a mimic task of each clip.
+            cfg: Configuration of the task, from `evaluation_cfg`.
+            episodes: Number of episodes. On a mimic task: number per clip.
         """
         return cfg, episodes
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Reset the environments.
+        """Reset the environments for a rollout.
 
         Args:
             envs: Environments of the evaluation.
-            seed: Seed of the first states and commands.
-            still: True for the zero command.
+            seed: Random seed of initial states and commands.
+            still: True: the velocity command is zero.
 
         Returns:
             The first observation of each group. Shapes: (num_envs, size).
@@ -108,16 +110,20 @@ class TaskMetrics:
         return observation
 
     def measures(self, info: Mapping[str, Any]) -> Measures:
-        """Return the measures of the step that led to `info`. Shapes: (num_envs, …)."""
+        """Return the measures of the last step, by name. Shapes: (num_envs, …).
+
+        Args:
+            info: `info` of the step, with the reward of the step under `reward`.
+        """
         return {"reward": info["reward"], "costs": info["costs"]}
 
     def result(self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None) -> Any:
-        """Return the evaluation of a rollout.
+        """Compute the result of an evaluation from the measures of its rollouts.
 
         Args:
-            values: Measures of each step. Shapes: (steps, num_envs, …).
-            alive: True until the episode ends. Shape: (steps, num_envs), bool.
-            standing: Rollout under the zero command, if there was one.
+            values: Measures of each step, by name. Shapes: (steps, num_envs, …).
+            alive: True until the episode terminates. Shape: (steps, num_envs), bool.
+            standing: Rollout under the zero command. None: there was none.
         """
         core = self._core
         # The step that ends an episode has a reward, and counts.

@@ -1,4 +1,7 @@
-"""Metrics of a velocity task on rough ground: which tiles a robot crosses."""
+"""Metrics of a velocity task on rough ground: velocity errors, and crossed tiles of the ground.
+
+Rough ground is a grid of square tiles. A tile has a kind, such as stairs, and a level of difficulty.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,23 +19,26 @@ from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, Velocity
 from legged_envs.sim.ground import Ground
 
 SPEED_RANGE = (0.6, 1.0)
-"""Range of the forward commands of an evaluation, m/s. The heading of an episode is drawn once."""
+"""Range of the forward velocity commands of an evaluation on rough ground, m/s."""
 
 
 @dataclass
 class TerrainEvaluation(VelocityEvaluation):
-    """How a policy follows velocity commands on rough ground, and which tiles it crosses."""
+    """Result of the evaluation of a policy on a velocity task on rough ground.
+
+    A robot starts in the middle of a tile of the rough ground and should cross it.
+    """
 
     crossed: float = 0.0
-    """Fraction of the episodes in which the robot left its tile before it fell."""
+    """Fraction of the episodes in which the robot left its tile without falling first."""
     crossings: dict[str, list[float]] | None = None
-    """Kind of terrain → that fraction at each level, NaN for levels without an episode."""
+    """Fraction of the episodes that crossed their tile, at each level from the easiest on, by kind
+    of terrain. NaN for levels without an episode."""
 
     def print(self, console: Console) -> None:
-        """Print the tables of `VelocityEvaluation`, and one of the crossed tiles.
+        """Print the tables of `VelocityEvaluation`, and a table of the crossed tiles.
 
-        The last table has the percentage of episodes that crossed their tile, by kind of terrain
-        and level.
+        It has the percentage of episodes that crossed their tile, by kind of terrain and level.
         """
         super().print(console)
         assert self.crossings is not None
@@ -54,8 +60,8 @@ def _percentage(fraction: float) -> str:
 class TerrainMetrics(VelocityMetrics):
     """Metrics of a velocity task on rough ground.
 
-    Robots walk straight on from the middle of tiles of all kinds and levels. If all robots of the
-    task begin at one level, the tiles are of that level.
+    Robots walk straight ahead from the middle of tiles of all kinds and levels. If the task starts
+    all robots at one level, only tiles of that level are used.
     """
 
     ERRORS: ClassVar[dict[str, str]] = {**VelocityMetrics.ERRORS, "level": "mean level"}
@@ -82,7 +88,15 @@ class TerrainMetrics(VelocityMetrics):
 
     @staticmethod
     def training_errors(core: CoreVectorEnv) -> dict[str, float]:
-        """Return the errors of `VelocityMetrics`, and the mean level of the robots' tiles."""
+        """Return the current velocity errors and terrain level, averaged over the robots.
+
+        Args:
+            core: Training environment, without wrappers.
+
+        Returns:
+            `lin_vel_error`, m/s, `ang_vel_error`, rad/s, and `level`, the mean level of the tiles
+            on which the robots are trained.
+        """
         assert core.sim.ground is not None
         errors = VelocityMetrics.training_errors(core)
         errors["level"] = core.sim.ground.levels.float().mean().item()

@@ -1,4 +1,4 @@
-"""Metrics of a velocity task: how a robot follows its command, and how it walks."""
+"""Metrics of a velocity task: errors of the velocity, gait, effort and costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,53 +36,57 @@ UNITS: dict[str, str] = {
     "still_joint_speed": "rad/s",
     "still_contact": "%",
 }
-"""Units of the means of `VelocityEvaluation`, in the order of its table. % marks a fraction."""
+"""Units of the fields of `VelocityEvaluation`, in the order of the printed table. % marks a
+fraction that is printed as a percentage."""
 
 
 @dataclass
 class VelocityEvaluation:
-    """How a policy follows velocity commands, and how the robot walks.
+    """Result of the evaluation of a policy on a velocity task.
 
-    Means are over the time after the first second until the robot falls, then over episodes.
+    Values are means over the steps from the first second of an episode until the robot falls, then
+    over episodes, unless a field's description differs.
     """
 
     episodes: int
     """Number of episodes."""
     commands: dict[str, tuple[float, float]]
-    """Ranges of the velocity command, m/s and rad/s."""
+    """Ranges of the velocity commands of the evaluation, by name, m/s and rad/s."""
     lin_vel_error: float
-    """‖v_xy − c_xy‖, m/s."""
+    """Error of the horizontal velocity ‖v_xy − c_xy‖ relative to the command c, m/s."""
     ang_vel_error: float
-    """|ω_z − c_ω|, rad/s."""
+    """Error of the yaw rate |ω_z − c_ω| relative to the command c, rad/s."""
     falls: float
-    """Fraction of the episodes that ended early."""
+    """Fraction of the episodes that a termination ended, such as a fall."""
     base_height: float
     """Height of the base above the ground, m."""
     tilt: float
     """Angle between the z-axis of the base and the vertical, rad."""
     duty_factor: float
-    """Fraction of the time that a foot is in contact."""
+    """Fraction of the time during which a foot is in contact, mean over feet."""
     diagonal_agreement: float
-    """Fraction of the time that both feet of a diagonal stand, or both swing.
+    """Fraction of the time during which both feet of a diagonal pair stand, or both swing.
 
-    For two feet: fraction of the time that exactly one of them swings.
+    For a biped: fraction of the time during which exactly one foot swings.
     """
     swing_height: float
-    """Greatest height of a foot in a swing, m, mean over swings."""
+    """Largest height of a foot during a swing, m, mean over swings."""
     swing_time: float
     """Duration of a swing, s, mean over swings."""
     torque_rms: float
-    """Root mean square of the joint torques, N·m."""
+    """Root mean square of the torques of all joints, N·m."""
     power: float
-    """Σ |τ q̇| over the joints, W."""
+    """Mechanical power Σ |τ q̇|, summed over joints, W."""
     still_joint_speed: float
-    """Mean |q̇| under the zero command, rad/s: feet that drum on the ground show here."""
+    """Joint speed |q̇| under the zero command, mean over joints, rad/s. It is large if the robot
+    taps its feet on the ground. NaN if standing was not evaluated."""
     still_contact: float
-    """Fraction of the time that a foot is in contact under the zero command."""
+    """Fraction of the time during which a foot is in contact under the zero command. NaN if
+    standing was not evaluated."""
     costs: dict[str, float]
-    """Mean of each cost per step."""
+    """Mean of each cost term per control step."""
     cost_limits: dict[str, float]
-    """Limit of each cost per step."""
+    """Limit of the mean of each cost term per control step."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers."""
@@ -142,7 +146,14 @@ class VelocityMetrics(TaskMetrics):
 
     @staticmethod
     def training_errors(core: CoreVectorEnv) -> dict[str, float]:
-        """Return means over the robots, at this moment, of the errors of `command_errors`."""
+        """Return the current velocity errors, averaged over the robots of a training.
+
+        Args:
+            core: Training environment, without wrappers.
+
+        Returns:
+            `lin_vel_error`, m/s, and `ang_vel_error`, rad/s, relative to the velocity commands.
+        """
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
@@ -240,12 +251,14 @@ def _mean_over_swings(values: torch.Tensor, landed: torch.Tensor) -> float:
 def hold_velocity(
     core: CoreVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]
 ) -> None:
-    """Give every robot one velocity command until its next reset.
+    """Set the velocity command of every robot, and keep it constant until the next reset.
+
+    The current observation still shows the previous command, so it is corrected as well.
 
     Args:
         core: Environment with a velocity command.
-        command: Forward and sideways velocity, m/s, and yaw rate, rad/s.
-        observation: Observation that was made before. The command is written into it.
+        command: Forward velocity, m/s, sideways velocity, m/s, and yaw rate, rad/s.
+        observation: Current observation, by group. Changed in place to show the new command.
     """
     # A task of another package may have a command term of its own class here.
     velocity: Any = core.commands.terms["velocity"]
