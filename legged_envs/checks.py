@@ -1,6 +1,7 @@
-"""Checks of plain arguments and configuration fields.
+"""Functions that check arguments and configuration fields.
 
-Each error says what was given and what is expected.
+Each error states the name of the argument, the value that was given and the values that are
+accepted.
 """
 
 import difflib
@@ -12,7 +13,7 @@ from typing import Any, SupportsIndex
 
 
 def whole_number(name: str, value: object, least: int = 1, most: float = inf) -> int:
-    """Convert an integer of any type to ``int``.
+    """Check that a value is a whole number within bounds, and convert it to ``int``.
 
     Args:
         name: Name of the argument, for the error.
@@ -62,8 +63,8 @@ def check_number(
         value: Value to check.
         least: Smallest accepted value.
         most: Largest accepted value.
-        above: Exclusive lower bound.
-        below: Exclusive upper bound.
+        above: Bound that the value must exceed.
+        below: Bound that the value must stay below.
 
     Raises:
         ValueError: If ``value`` is not finite, not a number, or out of bounds.
@@ -90,10 +91,10 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
     Args:
         name: Name of the argument, for the error.
         value: Value to check.
-        above: Exclusive lower bound.
+        above: Bound that ``low`` must exceed.
 
     Raises:
-        ValueError: If ``value`` is not such a pair.
+        ValueError: If ``value`` is not a pair of two numbers, or they break these inequalities.
     """
     try:
         low, high = value
@@ -107,16 +108,16 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
 
 
 def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
-    """Check that all names are known.
+    """Check that all given names, for example of robots or reward terms, exist.
 
     Args:
-        what: Beginning of the error, such as ``"unknown robot"``. The name follows.
+        what: First words of the error, such as ``"unknown robot"``. The unknown name follows them.
         names: Names that were given.
         known: Names that exist.
-        kind: What the known names are, for the list at the end of the error.
+        kind: Plural noun for the existing names, such as ``"robots"``. The error lists them.
 
     Raises:
-        ValueError: For the first name that is not known.
+        ValueError: If a name does not exist. The error has the first of them and a suggestion.
     """
     for name in names:
         if name not in known:
@@ -127,16 +128,18 @@ def check_known(what: str, names: Iterable[str], known: Collection[str], kind: s
 def check_spelling(
     where: str, names: Iterable[str], known: Collection[str], cutoff: float = 0.85
 ) -> None:
-    """Check that no name is a misspelt known one. Other unknown names are allowed.
+    """Check that no given name looks like a misspelling of a known name.
+
+    It is for objects with free names: names that are unlike every known name are allowed.
 
     Args:
         where: Object that has the names, for the error.
         names: Names that were given.
         known: Names that have a meaning.
-        cutoff: Similarity from which a name counts as misspelt, 0 to 1.
+        cutoff: Similarity to a known name, 0 to 1, above which a name counts as a misspelling.
 
     Raises:
-        ValueError: For the first name that is nearly a known one.
+        ValueError: If a name is similar to a known name and not equal to it.
     """
     for name in names:
         if name in known:
@@ -147,15 +150,16 @@ def check_spelling(
 
 
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
-    """Return a question that suggests the most similar known name, or an empty string.
+    """Return the words "did you mean …?" for an error about an unknown name.
 
     Args:
-        name: Name that was given. Its case does not matter.
-        known: Names that exist.
-        cutoff: Least similarity of a suggestion, 0 to 1.
+        name: Unknown name that was given. Its case does not matter.
+        known: Names that exist. The most similar one is suggested.
+        cutoff: Smallest similarity of a suggestion, 0 to 1.
 
     Returns:
-        For example ``"did you mean 'go2'? "``, with a space at the end.
+        For example ``"did you mean 'go2'? "``, with a space at the end. An empty string if no name
+        is similar.
     """
     by_lower_case = {str(each).lower(): each for each in known}
     close = difflib.get_close_matches(str(name).lower(), by_lower_case, n=1, cutoff=cutoff)
@@ -165,15 +169,15 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
 
 
 def check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """Check that a value is one of several.
+    """Check that a value is one of the accepted choices.
 
     Args:
         name: Name of the argument, for the error.
         value: Value to check.
-        choices: Accepted values. Types count: True is not 1.
+        choices: Accepted values. The type must be equal too: True is not accepted for 1.
 
     Raises:
-        ValueError: If ``value`` is not one of them.
+        ValueError: If ``value`` is not one of ``choices``.
     """
     for choice in choices:
         if type(value) is type(choice) and value == choice:
@@ -184,11 +188,11 @@ def check_choice(name: str, value: object, choices: Collection[object]) -> None:
 def match_names(
     kind: str, patterns: str | Sequence[str], names: Sequence[str], preserve_order: bool = False
 ) -> tuple[list[int], list[str]]:
-    """Find the names that match regular expressions.
+    """Find the names, for example of joints, that match regular expressions.
 
     Args:
-        kind: What the names are, for the errors, such as ``"joint"``.
-        patterns: One or several expressions. Each must match a whole name.
+        kind: Noun for a name, such as ``"joint"``, for the errors.
+        patterns: One or several expressions. An expression must match a whole name.
         names: Names to choose from.
         preserve_order: True for the order of the expressions, False for the order of ``names``.
 

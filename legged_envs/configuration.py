@@ -1,4 +1,4 @@
-"""Base of all configurations: dataclasses that refuse unknown fields and print as tables."""
+"""Base classes of configurations: dataclasses that refuse unknown fields, and print as tables."""
 
 import copy
 import dataclasses
@@ -17,16 +17,18 @@ MAX_VALUE_LENGTH = 40
 """Largest number of characters of a value in the ``repr`` of a configuration."""
 
 MISSPELLING_CUTOFF = 0.85
-"""Similarity, 0 to 1, from which a new attribute counts as a misspelt field."""
+"""Similarity to a field's name, 0 to 1, above which a new attribute counts as a misspelling of it.
+"""
 
 _NOT_FIELDS = (type, property, classmethod, staticmethod, FunctionType)
 
 
 class Configuration(TableRepr):
-    """Base of configurations, which are dataclasses.
+    """Base class of all configurations. Subclasses are dataclasses.
 
-    An attribute that the class does not declare cannot be set. The ``repr`` has the fields that
-    differ from their defaults; ``str`` has all of them as tables, one for each dict of terms.
+    Assigning an attribute that the class does not declare raises an ``AttributeError``. The
+    ``repr`` is one line with the fields that differ from their defaults. ``str`` has all fields as
+    tables: one for the plain fields, and one for each dict of terms, such as the rewards of a task.
     """
 
     def __init_subclass__(cls, **arguments: Any):
@@ -118,10 +120,10 @@ def _table_of_terms(title: str, terms: dict[str, Configuration]) -> Table:
 
 
 class ConfigClass(Configuration):
-    """Base that :func:`configclass` adds to a class: ``replace``, ``copy`` and a check of names.
+    """Base class that :func:`configclass` adds to a class. It has ``replace`` and ``copy``.
 
-    A subclass may assign new fields without an annotation. If such a name is nearly that of a field
-    of this package, it is refused as a misspelling.
+    A subclass may add fields by assignments without a type annotation. A new name that is similar
+    to the name of an existing field of this package is refused as a misspelling of it.
     """
 
     def __init_subclass__(cls, **arguments: Any):
@@ -145,17 +147,17 @@ class ConfigClass(Configuration):
                 )
 
     def replace(self, **changes: Any) -> Any:
-        """Return a copy with other values of some fields."""
+        """Return a copy of this configuration with new values of the named fields."""
         return dataclasses.replace(self.copy(), **changes)
 
     def copy(self) -> Any:
-        """Return a deep copy."""
+        """Return a deep copy of this configuration."""
         return copy.deepcopy(self)
 
 
 @dataclass_transform()
 def configclass(cls: Any) -> Any:
-    """Turn a class into a configuration, as Isaac Lab's decorator of this name does.
+    """Decorate a class as a configuration, like the decorator ``configclass`` of Isaac Lab.
 
     Every value that the class assigns is a field, with or without an annotation. Functions,
     properties and nested classes are not fields. Each object gets its own copy of a mutable

@@ -1,4 +1,7 @@
-"""Distinguishes mistakes of the user, which the command line reports in one line, from defects."""
+"""Tells mistakes of the user from defects of the code.
+
+The command line reports a mistake in one line, and a defect with its traceback.
+"""
 
 import traceback
 from pathlib import Path
@@ -6,16 +9,15 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 
 MACHINE_ERRORS = (OSError, MemoryError, ModuleNotFoundError)
-"""Errors that report a missing file, module or resource, whoever raised them."""
+"""Types of errors that always count as mistakes: a file, a module or memory is missing."""
 
 
 def is_mistake(error: Exception) -> bool:
-    """Return True if the user or the machine caused ``error``, and False for a defect of the code.
+    """Return True if the user or the machine caused an error, False if a defect of the code did.
 
-    This package reports wrong input with ``raise`` statements. So an error is a mistake if the line
-    of code that failed is a ``raise`` in a file of this package, or if it is one of
-    :data:`MACHINE_ERRORS`. If a call or an operator failed instead, or a line of another package,
-    the code has a defect, and the traceback has to be seen.
+    An error is a mistake if its type is one of :data:`MACHINE_ERRORS`, or if it comes from a
+    ``raise`` statement in a file of this package, because this package reports wrong input in this
+    way. All other errors are defects: a call or an operator failed, or another package raised them.
     """
     if isinstance(error, MACHINE_ERRORS):
         return True

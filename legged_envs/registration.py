@@ -1,6 +1,6 @@
-"""Registration of the tasks with Gymnasium, and the default wrapper stack.
+"""Registration of tasks with Gymnasium, and the functions that Gymnasium calls to make them.
 
-PyTorch and MuJoCo are imported when an environment is made.
+PyTorch and MuJoCo are imported only when an environment is made.
 """
 
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from legged_envs.tasks.training_defaults import TrainingDefaults
 
 ENTRY_POINTS = "legged_envs.tasks"
-"""Group of entry points that name tasks of other packages."""
+"""Group of Python entry points by which other installed packages register their tasks."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
@@ -42,23 +42,25 @@ def register(
     *task: "str | Callable[[], Any]",
     training: "str | Callable[[], TrainingDefaults] | None" = None,
 ) -> None:
-    """Make a task known to Gymnasium and to the command line.
+    """Register a task, so that ``gymnasium.make_vec`` and the command line know its id.
 
-    Call ``register(task_id, cfg)``, or ``register(task_id, cls, cfg)`` with a class of
-    :mod:`legged_envs.compat`. An id that is registered again gets the new configuration.
+    Call ``register(task_id, cfg)`` for a task of this package. Call ``register(task_id, cls, cfg)``
+    for a task that is written for another framework, with its task class (see
+    :mod:`legged_envs.compat`). A second call with an id replaces the first registration.
 
     Args:
         task_id: Id of the form ``[namespace/]Name-v0``.
-        task: ``cfg``, a function or class that makes a new configuration; before it, for a task in
-            the words of another framework, the class of the task. Both may be names,
-            ``"module:name"``, which are imported when the task is made.
-        training: A function that makes the training defaults of the task, or its name; by default
-            those of its kind: see :mod:`legged_envs.tasks.training_defaults`.
+        task: ``cfg``, or ``cls`` and ``cfg``. ``cfg`` is a function or class that returns a new
+            configuration. Each may be a string ``"module:name"``, which is imported when the task
+            is made.
+        training: Function that returns the training defaults of the task, or a string
+            ``"module:name"``. None: the defaults for this kind of task, see
+            :mod:`legged_envs.tasks.training_defaults`.
 
     Raises:
-        TypeError: If ``task`` or ``training`` is not of these.
-        ValueError: If another package's environment has the id.
-        gymnasium.error.Error: If the id is not of that form.
+        TypeError: If ``task`` or ``training`` has a wrong type or length.
+        ValueError: If the id is registered for an environment of another package.
+        gymnasium.error.Error: If the id does not have the form ``[namespace/]Name-v0``.
     """
     if len(task) == 1:
         _check_factory("cfg", task[0], "a function that makes a configuration")
@@ -112,10 +114,10 @@ def _translated_cfg(cls: Any, make_cfg: "str | Callable[[], Any]") -> "TaskCfg":
 
 
 def register_tasks() -> None:
-    """Register the tasks of this package and those of installed packages.
+    """Register the tasks of this package and the tasks of other installed packages.
 
-    A package names its tasks as entry points of the group ``legged_envs.tasks``,
-    id = "module:function". One that cannot be registered is a warning.
+    Other packages list their tasks as entry points of the group ``legged_envs.tasks``, with lines
+    ``id = "module:function"``. A task that cannot be registered gives a warning.
     """
     for task_id, cfg in TASKS.items():
         register(task_id, cfg, training=TRAININGS.get(task_id))
@@ -156,24 +158,29 @@ def make_vector_env(
     statistics: bool = True,
     **kwargs: Any,
 ) -> VectorEnv:
-    """Make the vector environment of a task: ``gymnasium.make_vec`` calls it.
+    """Make the vector environment of a registered task. ``gymnasium.make_vec`` calls it.
 
-    It has the wrappers ``TimeLimit``, ``EpisodeStatistics`` and, unless the mode is DISABLED,
-    ``AutoReset``.
+    The environment has the wrappers ``TimeLimit``, ``EpisodeStatistics`` and ``AutoReset``. The
+    autoreset mode ``DISABLED`` leaves out ``AutoReset``.
 
     Args:
         task_id: Registered id.
         num_envs: Number of environments.
-        cfg: A configuration in place of the registered one, or changes to that by dotted path.
-        autoreset_mode: When environments are reset whose episode ended.
-        max_episode_steps: Time limit in control steps; by default that of the task.
-        statistics: True if ``info`` has ``episode`` when an episode ends.
+        cfg: Configuration that replaces the registered one, or changes of the registered one:
+            dotted path of a field → new value.
+        autoreset_mode: Time of the reset after an episode: in the same step, in the next step, or
+            never (disabled).
+        max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
+        statistics: True to report return and length of finished episodes in ``info["episode"]``.
         kwargs: ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
+    Returns:
+        Environment with all wrappers.
+
     Raises:
-        TypeError: For another keyword.
-        ValueError: If an argument is not valid.
+        TypeError: If a keyword is not known.
+        ValueError: If an argument has an invalid value.
     """
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
@@ -198,19 +205,21 @@ def make_vector_env(
 def make_env(
     task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any
 ) -> gym.Env:
-    """Make one robot as a plain ``gymnasium.Env``: ``gymnasium.make`` calls it.
+    """Make a registered task with one robot as a plain ``gymnasium.Env``.
+
+    ``gymnasium.make`` calls this function.
 
     Args:
         task_id: Registered id.
-        cfg: A configuration in place of the registered one, or changes to that by dotted path.
-            ``{"episode_length_s": …}`` sets the time limit; ``max_episode_steps`` can only
-            shorten it.
+        cfg: Configuration that replaces the registered one, or changes of the registered one:
+            dotted path of a field → new value. ``{"episode_length_s": …}`` sets the time limit. The
+            argument ``max_episode_steps`` of ``gymnasium.make`` can only shorten it.
         kwargs: ``device``, ``sim``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
     Raises:
-        TypeError: For another keyword, also for those of ``make_vec`` alone.
-        ValueError: If an argument is not valid.
+        TypeError: If a keyword is not known, or is one that only ``gymnasium.make_vec`` accepts.
+        ValueError: If an argument has an invalid value.
     """
     if "num_envs" in kwargs:
         raise TypeError(
@@ -227,7 +236,9 @@ def make_env(
 
 
 def make_core(cfg: "TaskCfg", num_envs: int, **arguments: Any) -> "CoreVectorEnv":
-    """Make the vector environment of a configuration, without time limit and autoreset.
+    """Make the vector environment of a configuration, without any wrapper.
+
+    Without wrappers it has no time limit, no statistics of episodes and no autoreset.
 
     Args:
         cfg: Configuration of the task.

@@ -24,8 +24,14 @@ _WORDS_AHEAD = 2048
 
 
 def splitmix64(x: torch.Tensor) -> torch.Tensor:
-    """Apply the SplitMix64 output function in place to an int64 tensor, of any shape, and return
-    it."""
+    """Hash each integer of a tensor by the output function of SplitMix64, in place.
+
+    Args:
+        x: Integers to hash, of any shape, int64. They are overwritten.
+
+    Returns:
+        The same tensor ``x``.
+    """
     # On the CPU through NumPy: it has the logical shift that torch lacks, and half the overhead on
     # small batches.
     if x.device.type == "cpu":
@@ -54,20 +60,22 @@ def _hash_64(text: str) -> int:
 
 
 class Stream(Stateful):
-    """The random numbers of one purpose, with a key and a count of drawn numbers for each
-    environment.
+    """A random number generator for one purpose, for example one command, in all environments.
+
+    Each environment has a key, which the seed determines, and a count of the numbers it has drawn.
+    So its numbers do not depend on the other environments.
 
     Args:
-        name: Name of the purpose.
+        name: Name of the purpose. Streams of different names are independent.
         num_envs: Number of environments.
-        device: Device of the numbers.
+        device: Device of the drawn numbers.
     """
 
     STATE = ("_key", "counter")
 
     def __init__(self, name: str, num_envs: int, device: torch.device):
         self.name = name
-        """Name of the purpose."""
+        """Name of the purpose, such as ``"command/velocity"``."""
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         """Number of 64-bit words that each environment has drawn. Shape: (num_envs, 1), int64."""
         self._salt = _hash_64(name)
@@ -79,7 +87,7 @@ class Stream(Stateful):
         self._draws_ahead: Iterator[torch.Tensor] = iter(())
 
     def rekey(self, env_keys: torch.Tensor, env_ids: torch.Tensor) -> None:
-        """Restart the streams of environments under new keys.
+        """Restart the random numbers of some environments with new keys, as for a new seed.
 
         Args:
             env_keys: New keys. Shape: (n,), int64.
@@ -95,7 +103,7 @@ class Stream(Stateful):
         self._draws_ahead = iter(())
 
     def signed_24_bit(self, size: int, env_ids: torch.Tensor | None = None) -> torch.Tensor:
-        """Draw uniform integers in [−2²³, 2²³), the cheapest draw.
+        """Draw uniform integers in [−2²³, 2²³). It is faster than :meth:`uniform`.
 
         Args:
             size: Number of integers for each environment.
@@ -147,7 +155,7 @@ class Stream(Stateful):
         return bits.view(torch.int32)[..., :size].bitwise_right_shift(8)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``: the numbers that followed it are drawn again.
+        """Restore a state from ``state_dict``. The next draws repeat the draws after the saving.
 
         Raises:
             KeyError: A part of the state is missing.
@@ -162,7 +170,7 @@ class Stream(Stateful):
         size: int,
         env_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Draw uniform numbers.
+        """Draw uniform numbers in [low, high) for all or some environments.
 
         Args:
             low: Lower bound: a float, or a tensor (size,).
@@ -178,11 +186,13 @@ class Stream(Stateful):
 
 
 class RandomStreams:
-    """All random streams of a batch of environments. Each is made when its name is first used.
+    """All random number generators of a vector environment, one stream for each purpose.
+
+    A stream is made when :meth:`stream` is called with its name for the first time.
 
     Args:
         num_envs: Number of environments.
-        device: Device of the numbers.
+        device: Device of the drawn numbers.
     """
 
     def __init__(self, num_envs: int, device: torch.device):
@@ -194,9 +204,9 @@ class RandomStreams:
         self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def stream(self, name: str) -> Stream:
-        """Return the random numbers of a purpose, independent of those of other names.
+        """Return the random number generator of a purpose. Streams of other names are independent.
 
-        It is the same object each time.
+        Calls with the same name return the same object.
         """
         if name not in self._streams:
             # Also where the name is first used in a step, its tensors must outlive inference mode.
@@ -211,12 +221,13 @@ class RandomStreams:
         stream.rekey(self._env_keys.clone(), all_envs)
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of some environments.
+        """Restart all streams of some environments with new seeds.
 
         Args:
-            seed: An int, which keys environment i by (seed, i). Or a list with a seed for each of
-                all environments, which keys each as environment 0 of a batch with that seed.
-            env_ids: Indices of environments. Shape: (n,).
+            seed: One int: environment i gets the numbers of (seed, i). Or a list with one seed for
+                each of the ``num_envs`` environments: each gets the numbers of environment 0 of a
+                batch with its seed.
+            env_ids: Indices of the environments to restart. Shape: (n,).
         """
         keys = []
         for i in env_ids.tolist():
@@ -229,14 +240,13 @@ class RandomStreams:
             stream.rekey(self._env_keys[env_ids], env_ids)
 
     def state_dict(self) -> dict[str, object]:
-        """Return a copy of the keys of the environments and of the state of each stream, by
-        name."""
+        """Return a copy of the keys of all environments and of the state of each stream."""
         return {"env_keys": self._env_keys.clone(), "streams": copy_state(self._streams)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`.
+        """Restore a state from :meth:`state_dict`.
 
-        Streams that were made after it start from their beginning, as they did then.
+        Streams that did not exist when the state was saved start from their first number.
 
         Raises:
             KeyError: A part of the state is missing.

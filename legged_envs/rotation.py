@@ -1,13 +1,16 @@
-"""Unit quaternions (w, x, y, z) as torch tensors of shape (..., 4).
+"""Rotations as unit quaternions (w, x, y, z): torch tensors of shape (..., 4).
 
-Functions take any float type and any device. Dots stand for any leading shape.
+Functions accept any float type and any device. Three dots in a shape are any leading dimensions.
 """
 
 import torch
 
 
 def multiply(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Return the rotation q followed by p. Shapes: (..., 4), which broadcast."""
+    """Return the quaternion product p · q: the rotation q followed by the rotation p.
+
+    Shapes: (..., 4), which broadcast.
+    """
     pw, px, py, pz = p.unbind(-1)
     qw, qx, qy, qz = q.unbind(-1)
     w = pw * qw - px * qx - py * qy - pz * qz
@@ -18,14 +21,15 @@ def multiply(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 
 def conjugate(q: torch.Tensor) -> torch.Tensor:
-    """Return the opposite rotation. Shape: (..., 4)."""
+    """Return the inverse of a rotation. Shapes: (..., 4) → (..., 4)."""
     return torch.cat((q[..., :1], -q[..., 1:]), dim=-1)
 
 
 def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    """Return vectors of the frame ``q``, expressed in the frame that ``q`` is given in.
+    """Rotate vectors by a rotation, for example from the base frame to the world frame.
 
-    Shapes: (..., 4), (..., 3) → (..., 3), which broadcast.
+    If ``q`` is the orientation of a body in the world, this converts vectors in the body's frame to
+    vectors in the world frame. Shapes: (..., 4), (..., 3) → (..., 3), which broadcast.
     """
     axis, vectors = torch.broadcast_tensors(q[..., 1:], vectors)
     twice_cross = 2.0 * torch.linalg.cross(axis, vectors)
@@ -33,9 +37,9 @@ def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
 
 
 def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    """Return world vectors expressed in the frame ``q``, several for each quaternion.
+    """Rotate vectors by the inverse of a rotation, for example from the world to the base frame.
 
-    Shapes: (n, 4), (n, k, 3) → (n, k, 3).
+    There are k vectors for each quaternion. Shapes: (n, 4), (n, k, 3) → (n, k, 3).
     """
     w = q[:, None, :1]
     axis = q[:, None, 1:].expand_as(vectors)
@@ -44,16 +48,16 @@ def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
 
 
 def atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return ``torch.atan2`` with a result that does not depend on the place in a tensor. Shapes
-    broadcast.
+    """Return the angle of the vector (x, y), rad, like ``torch.atan2``. Shapes broadcast.
 
-    In float32 a CPU rounds the numbers in whole blocks differently from the rest.
+    The result for a number does not depend on its position in the tensor. With ``torch.atan2`` it
+    does: in float32, a CPU rounds numbers in full vector blocks differently from the remaining ones.
     """
     return torch.atan2(y.double(), x.double()).to(y.dtype)
 
 
 def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
-    """Return the rotation at a fraction of the shorter way between two rotations (Shoemake 1985).
+    """Interpolate between two rotations along the shorter arc (Shoemake 1985).
 
     Args:
         start: Rotation at a fraction of 0. Shape: (..., 4).
@@ -76,13 +80,19 @@ def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.
 
 
 def from_rotation_vector(vector: torch.Tensor) -> torch.Tensor:
-    """Return the rotation of a vector: axis times angle, rad. Shapes: (..., 3) → (..., 4)."""
+    """Convert rotation vectors (axis times angle, rad) to quaternions.
+
+    Shapes: (..., 3) → (..., 4).
+    """
     half = 0.5 * torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
     return torch.cat((torch.cos(half), 0.5 * torch.sinc(half / torch.pi) * vector), dim=-1)
 
 
 def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
-    """Return axis times angle, rad, with an angle of at most π. Shapes: (..., 4) → (..., 3)."""
+    """Convert quaternions to rotation vectors: axis times angle, rad, with angles of at most π.
+
+    Shapes: (..., 4) → (..., 3).
+    """
     q = torch.where(q[..., :1] < 0.0, -q, q)
     sine = torch.linalg.vector_norm(q[..., 1:], dim=-1, keepdim=True)
     tiny = sine < 1e-8
@@ -91,7 +101,7 @@ def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
 
 
 def from_yaw(yaw: torch.Tensor) -> torch.Tensor:
-    """Return the rotation by ``yaw``, rad, about z. Shapes: (...,) → (..., 4)."""
+    """Return the rotation about the z axis by ``yaw``, rad. Shapes: (...,) → (..., 4)."""
     zero = torch.zeros_like(yaw)
     return torch.stack((torch.cos(0.5 * yaw), zero, zero, torch.sin(0.5 * yaw)), dim=-1)
 
@@ -106,16 +116,19 @@ def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
 
 
 def twist_about_z(q: torch.Tensor) -> torch.Tensor:
-    """Return the angle of the part of ``q`` that turns about z, rad, in (−π, π].
+    """Return the twist angle about z of the swing-twist decomposition, rad, in (−π, π].
 
-    It is the twist of the swing-twist decomposition. Shapes: (..., 4) → (...,).
+    A rotation is a rotation about z by this angle, followed by a tilt about a horizontal axis.
+    Shapes: (..., 4) → (...,).
     """
     angle = 2.0 * atan2(q[..., 3], q[..., 0])
     return torch.remainder(angle + torch.pi, 2.0 * torch.pi) - torch.pi
 
 
 def heading(q: torch.Tensor) -> torch.Tensor:
-    """Return the yaw of the frame's x axis over the ground, rad, in [−π, π]. Shapes: (..., 4) →
-    (...,)."""
+    """Return the heading of a body: the yaw of its x axis in the world, rad, in [−π, π].
+
+    Shapes: (..., 4) → (...,).
+    """
     w, x, y, z = q.unbind(-1)
     return atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))

@@ -1,10 +1,10 @@
-"""Saving, restoring and copying of the state of objects: trees of tensors, arrays and containers.
+"""Functions that save and restore the state of objects: nested containers of tensors and arrays.
 
 There are three ways to return to an earlier state:
 
-* :func:`copy_state` and :func:`restore_state` save a state that may be written to a file.
-* :func:`preserve_contents` undoes what a block changes inside of containers and tensors.
-* :func:`copy_rows` and :func:`restore_rows` undo changes of the rows of some environments.
+* :func:`copy_state` and :func:`restore_state` copy a state, which can also be written to a file.
+* :func:`preserve_contents` undoes all changes of containers and tensors in a ``with`` block.
+* :func:`copy_rows` and :func:`restore_rows` undo changes for some environments only.
 """
 
 import copy
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 Tree: TypeAlias = Any
-"""A tensor, array, number or object with a state, or containers of these, nested in any way."""
+"""A tensor, array, number or object with a ``state_dict``, or nested containers of them."""
 RowCopies: TypeAlias = dict[str | int, Tree]
 """Pairs (tensor, copy of its rows) by name or index; the pairs of a container are nested."""
 State: TypeAlias = dict[str, Tree]
@@ -25,24 +25,31 @@ State: TypeAlias = dict[str, Tree]
 
 
 class Stateful:
-    """Base of objects that save the attributes named in :attr:`STATE`."""
+    """Base class of objects with a state to save: the attributes that :attr:`STATE` names."""
 
     STATE: tuple[str, ...] = ()
-    """Names of the saved attributes. A state has them without leading underscores."""
+    """Names of the attributes to save. The keys of a saved state are these without leading "_"."""
 
     def state_dict(self) -> State:
-        """Return a copy of the saved attributes."""
+        """Return a copy of the attributes that :attr:`STATE` names, by name."""
         return {name.lstrip("_"): copy_state(getattr(self, name)) for name in self.STATE}
 
     def load_state_dict(self, state: State) -> None:
-        """Set the saved attributes to those of a state from :meth:`state_dict`."""
+        """Set the attributes that :attr:`STATE` names to values from :meth:`state_dict`."""
         for name in self.STATE:
             restored = restore_state(getattr(self, name), state[name.lstrip("_")])
             setattr(self, name, restored)
 
 
 def copy_state(value: Tree) -> Tree:
-    """Return a copy of a tree, with the ``state_dict()`` of each object that has one."""
+    """Copy the state of nested containers of tensors and objects.
+
+    Args:
+        value: Tensor, array or object, or nested containers of them.
+
+    Returns:
+        Independent copy, in which each object with a ``state_dict`` is replaced by a copy of it.
+    """
     if isinstance(value, Stateful):
         return value.state_dict()
     if hasattr(value, "state_dict"):
@@ -59,11 +66,11 @@ def copy_state(value: Tree) -> Tree:
 
 
 def restore_state(current: Tree, state: Tree) -> Tree:
-    """Bring a value to a state from :func:`copy_state`.
+    """Restore a state that :func:`copy_state` copied.
 
     Args:
-        current: Present value. Objects with a state and dicts are changed in place.
-        state: State to return to.
+        current: Present value. Dicts and objects with ``load_state_dict`` are changed in place.
+        state: State from :func:`copy_state`.
 
     Returns:
         The value to use in place of ``current``: the same object if it was changed in place.
@@ -79,15 +86,15 @@ def restore_state(current: Tree, state: Tree) -> Tree:
 
 
 def map_tree(function: Callable[..., Tree], value: Tree, *others: Tree) -> Tree:
-    """Apply a function to each leaf of a tree of dicts and tuples.
+    """Apply a function to each leaf, such as a tensor, of nested dicts and tuples.
 
     Args:
-        function: Called with a leaf of ``value`` and the leaves of ``others`` at the same place.
-        value: Tree that decides the structure.
-        others: Trees of the same structure.
+        function: Function of a leaf of ``value`` and the leaves of ``others`` at the same position.
+        value: Nested dicts and tuples, which determine the structure of the result.
+        others: Further nested dicts and tuples of the same structure.
 
     Returns:
-        A tree of the results.
+        The results, in nested dicts and tuples of the same structure.
     """
     if isinstance(value, dict):
         mapped = {}
@@ -101,10 +108,10 @@ def map_tree(function: Callable[..., Tree], value: Tree, *others: Tree) -> Tree:
 
 
 def is_state(value: object) -> bool:
-    """Return True if a value can be saved as a state.
+    """Return True if a value can be saved and restored as a state.
 
-    These are tensors, arrays, numbers, objects with a ``load_state_dict``, and containers of them,
-    which may also hold strings and None.
+    This is possible for tensors, arrays, numbers, objects with a ``load_state_dict``, and
+    containers of them. The containers may also hold strings and None.
     """
     if isinstance(value, (dict, list, tuple, set, deque)):
         return all(
@@ -117,14 +124,14 @@ def is_state(value: object) -> bool:
 
 @torch.no_grad()
 def replace_in_place(current: Tree, value: Tree) -> Tree:
-    """Give a present value the contents of another one, in the same memory where possible.
+    """Overwrite a value with the contents of another value, in the same memory where possible.
 
-    Other objects may hold containers, arrays and tensors of ``current``, or views of them. They see
-    the new contents.
+    Other objects that hold containers, arrays or tensors of ``current``, or views of them, see the
+    new contents.
 
     Args:
-        current: Present value.
-        value: Value to take.
+        current: Value to overwrite.
+        value: Value with the new contents.
 
     Returns:
         The value to use in place of ``current``: the same object if it was changed in place.
@@ -181,10 +188,10 @@ def _refill(container: Tree, items: Tree) -> Tree:
 
 @contextmanager
 def preserve_contents(container: Tree) -> Iterator[None]:
-    """Undo what a ``with`` block changes inside of a container.
+    """Undo all changes that a ``with`` block makes to the contents of a container.
 
-    The container, and the containers, arrays and tensors in it, get their earlier contents after
-    the block, unless it raises.
+    After the block, the container, and all containers, arrays and tensors in it, have their earlier
+    contents again. If the block raises, the changes stay.
     """
     # Pairs (object, copy of its contents) by id, as containers cannot be keys.
     found: dict[int, tuple[Tree, Tree]] = {}
@@ -208,14 +215,14 @@ def _copy_contents(value: Tree, found: dict[int, tuple[Tree, Tree]]) -> None:
 
 
 def copy_rows(values: Tree, num_envs: int) -> RowCopies:
-    """Copy the tensors that have one row per environment.
+    """Copy all tensors that have one row for each environment, for :func:`restore_rows`.
 
     Args:
         values: Dict or list, which may hold further dicts, lists and deques.
-        num_envs: Number of rows of the tensors to copy.
+        num_envs: Number of environments. Only tensors with this number of rows are copied.
 
     Returns:
-        Pairs (tensor, copy) by the names or indices in ``values``, for :func:`restore_rows`.
+        Name or index in ``values`` → pair of the tensor and its copy.
     """
     rows: RowCopies = {}
     for name, value in _named_items(values):
@@ -227,13 +234,13 @@ def copy_rows(values: Tree, num_envs: int) -> RowCopies:
 
 
 def restore_rows(values: Tree, before: RowCopies, rows: torch.Tensor) -> None:
-    """Restore the rows of some environments.
+    """Restore the rows of some environments in all tensors that :func:`copy_rows` copied.
 
-    A tensor that is gone, or that has another shape now, is left out.
+    A tensor that no longer exists, or that has another shape now, is skipped.
 
     Args:
-        values: Mapping or list to change, with the contents of an earlier ``values``.
-        before: Result of :func:`copy_rows` for the earlier ``values``.
+        values: Dict or list to change, which :func:`copy_rows` was called with.
+        before: Result of :func:`copy_rows`.
         rows: Environments to restore: indices, or a mask of shape (num_envs,).
     """
     present = dict(_named_items(values))

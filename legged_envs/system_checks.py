@@ -1,4 +1,7 @@
-"""Checks of what a command needs from the machine: files, folders, ports and installed modules."""
+"""Checks of files, folders, ports and installed modules that a command line option needs.
+
+They run before any slow work, so that a mistake in an option is reported at once.
+"""
 
 import os
 import socket
@@ -12,14 +15,14 @@ from legged_envs.checks import check_choice, whole_number
 
 
 def check_inputs(option: str, paths: Iterable[Path]) -> None:
-    """Check that each path is an existing file.
+    """Check that all files that an option names exist.
 
     Args:
         option: Name of the option that gave the paths, for the error.
         paths: Paths of the files.
 
     Raises:
-        FileNotFoundError: If one of them is not a file.
+        FileNotFoundError: If a path is not a file.
     """
     for path in paths:
         if not path.is_file():
@@ -31,16 +34,16 @@ def check_inputs(option: str, paths: Iterable[Path]) -> None:
 def check_output(
     option: str, path: Path | None, kind: str = "file", endings: tuple[str, ...] = ()
 ) -> None:
-    """Check that a file or folder can be written.
+    """Check that the file or folder that an option names can be written.
 
     Args:
         option: Name of the option that gave the path, for the error.
-        path: Path to write to. Its parents may be missing. None: the option is not given.
+        path: Path to write to. Its parent folders may be missing. None: nothing is checked.
         kind: ``"file"`` or ``"folder"``.
         endings: Allowed suffixes of a file, such as ``(".png",)``. Empty: any suffix.
 
     Raises:
-        ValueError: If the suffix is another one, or nothing of this kind can be written there.
+        ValueError: If the suffix is not allowed, or the file or folder cannot be written.
     """
     if path is None:
         return
@@ -60,14 +63,15 @@ def _can_write(path: Path, kind: str) -> bool:
 
 
 def check_installed(*modules: str, extra: str = "train") -> None:
-    """Check that optional modules are installed.
+    """Check that optional Python modules are installed.
 
     Args:
         modules: Names of the modules.
-        extra: Extra of this package that installs them, for the error.
+        extra: Extra of this package that installs them, for the pip command in the error.
 
     Raises:
-        ModuleNotFoundError: If some are missing. It names them and the pip command.
+        ModuleNotFoundError: If some are missing. The message has their names and the pip command
+            that installs them.
     """
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
@@ -77,7 +81,11 @@ def check_installed(*modules: str, extra: str = "train") -> None:
 
 
 def check_port(host: str, port: int) -> None:
-    """Check that a page can be served at a port.
+    """Check that a web page can be served at a port of this machine.
+
+    Args:
+        host: Address to serve at, such as ``"127.0.0.1"``.
+        port: Port to serve at.
 
     Raises:
         ValueError: If ``port`` is not a port number, or cannot be bound at ``host``.
@@ -94,7 +102,7 @@ def check_port(host: str, port: int) -> None:
 
 
 def import_named(module: str, given: str) -> ModuleType:
-    """Import the module of a ``module:Name`` argument.
+    """Import the module that a command line argument ``module:Name`` names.
 
     Args:
         module: Part before the colon.

@@ -1,21 +1,20 @@
-"""Texts of objects: one line in errors and lists, tables when printed, HTML in notebooks."""
+"""Texts of objects: one line as ``repr``, tables when printed, HTML tables in notebooks."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
-"""Title, header and rows."""
+"""A table to print: its title, the headers of its columns, and its rows of cells."""
 
 MAX_REPR_LENGTH = 150
-"""Largest number of characters of a ``repr``."""
+"""Largest number of characters of the ``repr`` of an object."""
 
 
 class TableRepr:
-    """Base of objects with a ``repr`` of one short line and a ``str`` of tables.
+    """Base class of objects with a ``repr`` of one short line and a ``str`` of tables.
 
-    Notebooks show the tables as HTML. In an f-string an object is the line, not the tables. So
-    wrappers of other packages, which write the object they wrap into their own ``repr``, stay
-    readable.
+    Notebooks show the tables as HTML. An f-string shows the short line and not the tables. This
+    keeps the ``repr`` of Gymnasium's wrappers readable, because they include the wrapped object.
     """
 
     def _describe(self) -> str:
@@ -49,7 +48,7 @@ class TableRepr:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return a text on one line, with its middle cut out if it exceeds ``longest`` characters."""
+    """Shorten a text to one line of at most ``longest`` characters, by a cut in its middle."""
     line = " ".join(text.split())
     if len(line) <= longest:
         return line
@@ -60,7 +59,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def format_cell(value: object) -> str:
-    """Return the text of a value in a table: a function by its name, a number in short form."""
+    """Return the text of a table's cell: the name of a function, or a short form of a number."""
     if isinstance(value, dict):
         items = [f"{name}={format_cell(item)}" for name, item in value.items()]
         return ", ".join(items)
@@ -96,7 +95,7 @@ def _pad(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def format_html(table: Table) -> str:
-    """Return a table as an HTML element."""
+    """Return a table as an HTML element, for notebooks."""
     title, header, rows = table
     caption = f"<caption>{escape(title)}</caption>"
     html_rows = [_html_row("th", header)]
