@@ -51,7 +51,7 @@ def atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return the angle of the vector (x, y), rad, like ``torch.atan2``. Shapes broadcast.
 
     The result for a number does not depend on its position in the tensor. With ``torch.atan2`` it
-    does: in float32, a CPU rounds numbers in full vector blocks differently from the remaining ones.
+    does: in float32, a CPU rounds numbers in full vector blocks differently from the others.
     """
     return torch.atan2(y.double(), x.double()).to(y.dtype)
 
