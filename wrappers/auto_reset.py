@@ -166,16 +166,20 @@ def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> 
 
 
 def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[str]) -> Step:
-    """Make a step that starts the next episodes of the waiting environments instead.
+    """Step all environments, and reset those with an episode that ended in the previous step.
+
+    It implements the autoreset mode ``NEXT_STEP``: an environment with an ended episode ignores its
+    action, and this step returns the first observation of its next episode.
 
     Args:
-        env: The environment. Its layers were told which episodes are over.
-        waiting: Environments whose episode ended in the step before.
-        actions: Actions. Those of the waiting environments have no effect.
-        whole: Keys of ``info`` without rows.
+        env: Wrapped environment. Its wrappers have already marked the ended episodes.
+        waiting: Environments with an episode that ended in the previous step.
+        actions: Actions of all environments.
+        whole: Keys of ``info`` with values that are not split into one row for each environment.
 
     Returns:
-        The step, with reward 0 and both flags False in the rows of the waiting environments.
+        Observation, reward, terminated, truncated and info. In the rows of the reset environments
+        the reward is 0 and both flags are False.
     """
     observation, reward, terminated, truncated, info = env.step(actions)
     rows = waiting.over(reward)

@@ -1,4 +1,4 @@
-"""The command `legged-envs`: one file for each verb, and `command_line` with the entry point."""
+"""The command `legged-envs`: one module for each verb, and `command_line`, which starts them."""
 
 from legged_envs.cli.command_line import VERBS, main, parse
 

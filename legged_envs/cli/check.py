@@ -15,7 +15,7 @@ from legged_envs.robots import ROBOTS, RobotCfg
 from legged_envs.system_checks import check_inputs, check_output, import_named
 
 MODEL_ENDINGS = (".urdf", ".xml", ".mjcf")
-"""Endings of robot descriptions that can be read."""
+"""File name endings of robot descriptions that `legged-envs check` can read."""
 
 
 @dataclass
@@ -23,10 +23,10 @@ class CheckCfg:
     """Options of `legged-envs check`."""
 
     robot: Annotated[str, Positional, arg(metavar="ROBOT")]
-    """A robot of the package, such as go2, module:NAME of any RobotCfg, or a URDF or MJCF file."""
+    """The robot to check: a name such as go2, module:NAME of a RobotCfg, or a URDF or MJCF file."""
     write: Path | None = None
-    """A new module, .py, for a first RobotCfg. The model is written next to it, in the form that
-    the package needs."""
+    """Write a Python module, .py, with a draft of a RobotCfg for a URDF or MJCF file. The converted
+    model is written next to it. Existing files are not replaced."""
 
 
 def check(cfg: CheckCfg) -> None:
@@ -105,13 +105,13 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
 
 
 def check_module_name(path: Path) -> None:
-    """Raise a ValueError if Python cannot import a module of this name."""
+    """Raise a ValueError if the file of `--write` has a name that Python cannot import."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem):
         raise ValueError(f"--write must name a module that Python can import, got {path.name!r}")
 
 
 def check_new(path: Path) -> None:
-    """Raise a ValueError if a file that would be written exists."""
+    """Raise a ValueError if a file of the option `--write` exists, since nothing is overwritten."""
     if path.exists():
         raise ValueError(
             "--write must name a new module and model, "
@@ -120,10 +120,10 @@ def check_new(path: Path) -> None:
 
 
 def find_robot(name: str) -> RobotCfg:
-    """Return a robot of the package, or of another module.
+    """Return the configuration of a robot by its name.
 
     Args:
-        name: A key of ``ROBOTS``, or module:NAME.
+        name: Name of a robot of this package (a key of ``ROBOTS``), or module:NAME.
 
     Raises:
         ValueError: If there is no such robot.

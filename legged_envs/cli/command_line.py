@@ -41,12 +41,12 @@ from legged_envs.training.options import TrainCfg
 
 @dataclass(frozen=True)
 class Verb:
-    """One command of `legged-envs`."""
+    """One verb of the command line, such as `train` in `legged-envs train`."""
 
     options: type[Any]
     """Dataclass of the options."""
     run: Callable[[Any], None]
-    """Function of the options that does the work. Its docstring is the help text."""
+    """Function that runs the verb with its options. Its docstring is the help text of the verb."""
 
 
 VERBS = {
@@ -63,7 +63,7 @@ VERBS = {
     "terrain": Verb(TerrainReportCfg, terrain),
     "check": Verb(CheckCfg, check),
 }
-"""Name of each verb on the command line, and the verb."""
+"""Name of a verb on the command line → its options and function."""
 
 # MuJoCo reads MUJOCO_GL when it is imported, which is in the middle of a verb. These lists let a
 # wrong value be found before.
@@ -73,9 +73,9 @@ GL_SWITCHES = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "o
 """Values of MUJOCO_GL that MuJoCo takes on all systems, in addition to glfw."""
 
 ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
-"""Codes with which a terminal changes its color."""
+"""Escape codes that change the color of a terminal's text."""
 BOX_DRAWING = re.compile("[\u2500-\u257f]")
-"""Characters of which tyro draws frames and lines."""
+"""Characters of the frames that tyro, the parser of options, draws around its errors."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

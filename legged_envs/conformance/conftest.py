@@ -1,4 +1,4 @@
-"""Simulations of the conformance tests."""
+"""Fixture of the conformance tests that makes simulations on the tested engine."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,8 +11,10 @@ from legged_envs.sim import SimCfg, Simulation, make_simulation
 
 @pytest.fixture
 def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
-    """``make(num_envs)`` Go2 on the tested engine; ``reference=True`` makes them on the CPU
-    engine."""
+    """Return a function that makes a simulation of ``num_envs`` Go2 robots on the tested engine.
+
+    With ``reference=True`` it makes them on MuJoCo on the CPU, the engine to compare with.
+    """
     tested_engine = request.config.getoption("--sim")
     tested_device = request.config.getoption("--sim-device")
     made: list[Simulation] = []
@@ -31,11 +33,11 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
 
 
 def begin(sim: Simulation, env_ids: list[int] | None = None) -> None:
-    """Put robots to their start, as an environment does.
+    """Reset robots to their first pose and update all quantities, as an environment does.
 
     Args:
-        sim: The simulation.
-        env_ids: Indices of the environments; None is all.
+        sim: Simulation of the robots.
+        env_ids: Indices of the environments to reset. None: all environments.
     """
     ids = indices(sim, env_ids)
     sim.reset(ids)

@@ -1,4 +1,4 @@
-"""Motions of the robots in the conformance tests, and comparisons of what they do."""
+"""Motions of the robots in the conformance tests, and the comparison of two simulations."""
 
 import math
 
@@ -10,11 +10,11 @@ from legged_envs.sim import Simulation
 from legged_envs.sim.quantities import QUANTITIES
 
 ROOT_TOLERANCE = 0.02
-"""Distance of the base from that of the CPU engine after half a second, m."""
+"""Largest distance between the bases on the tested and on the CPU engine after 0.5 s, m."""
 SPEED_TOLERANCE = 0.1
-"""Difference of the velocity of the base from that of the CPU engine after half a second, m/s."""
+"""Largest difference of the base velocities on the tested and the CPU engine after 0.5 s, m/s."""
 JOINT_TOLERANCE = 0.05
-"""Mean difference of the joints from those of the CPU engine after half a second, rad."""
+"""Largest mean difference of the joints on the tested and the CPU engine after 0.5 s, rad."""
 
 STEP_FREQUENCY = 2.5
 """Steps of a pair of feet in a trot, Hz."""
@@ -25,7 +25,7 @@ CALF_LIFT = -0.5
 
 
 def trot(sim: Simulation, seconds: float) -> Simulation:
-    """Let all robots trot on the spot, without feedback.
+    """Step a simulation while all robots trot on the spot, by joint targets without feedback.
 
     Args:
         sim: The simulation.
@@ -93,15 +93,16 @@ def lift_all(sim: Simulation, height: float) -> None:
 
 
 def seen(sim: Simulation) -> dict[str, Tensor]:
-    """Return every quantity of a simulation, copied to the CPU."""
+    """Return copies of all quantities of a simulation on the CPU, by name."""
     return {name: getattr(sim, name).cpu().clone() for name in QUANTITIES}
 
 
 def distance(sim: Simulation, other: Simulation) -> Tensor:
-    """Return how far apart two simulations are, in parts of the tolerances.
+    """Return the difference of two simulations, relative to the tolerances: 1 is just allowed.
 
     Returns:
-        Largest of base, velocity and joints. Shape: (num_envs,).
+        Largest relative difference of base position, base velocity and joints of each robot.
+        Shape: (num_envs,).
     """
     one = seen(sim)
     two = seen(other)

@@ -1,8 +1,8 @@
-"""Tests that every engine must pass.
+"""Tests that a physics engine must pass.
 
-Robots fall, stand, slide and trot by the laws of physics and as on the CPU engine from the same
-state. The engine keeps the promises of :class:`Simulation` about shapes, resets, states and bad
-physics.
+Robots must fall, stand, slide and trot by the laws of physics, and as on the CPU engine from the
+same state. The engine must behave as :class:`Simulation` documents it: shapes, resets, saved states
+and divergence.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from legged_envs.conformance.motions import (
 from legged_envs.sim import Simulation
 
 GRAVITY = 9.81
-"""m/s²"""
+"""Acceleration of gravity, m/s²."""
 Make = Callable[..., Simulation]
 
 
@@ -79,7 +79,7 @@ def test_a_robot_tumbles_as_on_the_cpu_engine(make: Make) -> None:
 
 
 def throw_second_robot(sim: Simulation) -> None:
-    """Put the second robot into the air, turning, with moving joints."""
+    """Place robot 1 in the air with a tilt, a rotation and moving joints."""
     ids = indices(sim, [1])
     sim.write_root_state(
         ids,
@@ -142,7 +142,7 @@ def test_a_trot_is_that_of_the_cpu_engine(make: Make) -> None:
 
 
 SHIFT = 0.05
-"""Shift of the centre of mass of the base, m."""
+"""Distance by which a test moves the base's centre of mass, m."""
 FACTORS = {"friction": 0.2, "body_mass": 1.6, "com": 1.0, "kp": 0.5, "kd": 4.0, "armature": 4.0}
 """Factor of each parameter, each in a separate environment; ``com`` is shifted instead."""
 
@@ -220,6 +220,7 @@ def test_quantities_are_float32_of_every_environment(make: Make) -> None:
 
 
 def test_a_partial_reset_leaves_the_others_alone(make: Make) -> None:
+    """A reset of some environments does not change the state or the future of the others."""
     sim = make(4)
     undisturbed = make(4)
     for each in (sim, undisturbed):
@@ -261,6 +262,7 @@ def test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refu
 
 
 def test_an_environment_that_diverges_is_told_and_begins_anew(make: Make) -> None:
+    """An environment with a state that is not finite is reported, and a reset repairs it."""
     sim = make(3)
     undisturbed = make(3)
     assert sim.diverged() is None
@@ -319,8 +321,8 @@ def assert_same(
 
 
 def repeat_tolerance(sim: Simulation) -> float:
-    """Return how far two runs from one state may be apart.
+    """Return the allowed difference of two runs from the same state.
 
-    It is 0 on a CPU. On a GPU sums run in any order.
+    It is 0 on a CPU. On a GPU it is larger, because the order of sums varies.
     """
     return 0.0 if sim.device.type == "cpu" else 1e-2

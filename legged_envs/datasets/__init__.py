@@ -1,1 +1,1 @@
-"""Recorded episodes, and files of them."""
+"""Recording of whole episodes, and files for them: HDF5 and Minari datasets."""

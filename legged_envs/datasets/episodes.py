@@ -1,4 +1,4 @@
-"""Whole episodes of many environments: kept while they last, and written to files."""
+"""Recording of whole episodes of many environments, and writers of HDF5 and Minari files."""
 
 import json
 from importlib import import_module
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from legged_envs.envs import CoreVectorEnv
 
 Episode = dict[str, np.ndarray]
-"""Values of each step, (steps, …), or of the episode, (1, …), by name. ``/`` separates levels."""
+"""One recorded episode: name → values of each step, (steps, …), or of the whole episode, (1, …).
+
+A ``/`` in a name separates levels, as in ``obs/policy``.
+"""
 RecordedEpisode = tuple[Episode, bool | None]
-"""An episode, and whether it succeeded; None if that is not known."""
+"""An episode, and True if it succeeded, False if it failed, None if that is not known."""
 
 MINARI_SERIES = {
     "actions": "actions",
@@ -28,15 +31,15 @@ MINARI_SERIES = {
 }
 """Minari's names of the series of an episode, mapped to the names in an :data:`Episode`."""
 INFOS = ("cost", "costs")
-"""Series that are among Minari's ``infos``."""
+"""Names of the series of an episode that are written to Minari's ``infos``."""
 
 
 class PresentEpisodes:
-    """The steps of the present episode of every environment, in one tensor for each name.
+    """Recorder of the unfinished episodes of all environments, in one tensor for each name.
 
     Args:
         num_envs: Number of environments.
-        longest: Steps that are kept of an episode, the last ones.
+        longest: Largest number of steps to keep of an episode. Earlier steps are dropped.
     """
 
     def __init__(self, num_envs: int, longest: int):
@@ -48,12 +51,12 @@ class PresentEpisodes:
         self._of_episodes: dict[str, Tensor] = {}  # (num_envs, …)
 
     def add(self, name: str, value: Tensor, env_ids: Tensor | None = None) -> None:
-        """Keep a tensor of the present step, or of whole episodes.
+        """Record values of the present step, or values of whole episodes.
 
         Args:
-            name: Name in the episode.
-            value: Shape: (num_envs, …) of the present step, (n, …) of episodes.
-            env_ids: Environments with these episodes, (n,); None for a tensor of the present step.
+            name: Name of the values in an :data:`Episode`.
+            value: Values of the present step, (num_envs, …), or one for each episode, (n, …).
+            env_ids: Environments of the episodes, (n,). None: ``value`` is of the present step.
         """
         if env_ids is not None:
             if name not in self._of_episodes:
@@ -65,17 +68,17 @@ class PresentEpisodes:
         self._of_steps[name][self._now % self._longest] = value
 
     def end_step(self) -> None:
-        """End the present step: tensors that are added from now on belong to the next one."""
+        """End the present step. Values that are added later are of the next step."""
         self._now += 1
 
     def begin(self, env_ids: Tensor) -> None:
-        """Let the episodes of ``env_ids`` (n,) begin with the present step."""
+        """Start new episodes of ``env_ids`` (n,): the present step is their first step."""
         self._first[env_ids.cpu()] = self._now
 
     def take(self, env_id: int) -> Episode:
-        """Return a copy of the ended episode of one environment.
+        """Return a copy of the recorded episode of one environment, which has ended.
 
-        It is truncated if it has not terminated.
+        Its last step is marked as truncated if it is not marked as terminated.
 
         Args:
             env_id: Index of the environment.

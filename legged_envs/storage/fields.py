@@ -55,7 +55,7 @@ BATCH_BUFFERS = {
 """Fields of a ``MiniBatch`` that are read from the storage's buffers, mapped to these."""
 
 BUFFERS = tuple(dict.fromkeys([*TRANSITION_BUFFERS.values(), *BATCH_BUFFERS.values()]))
-"""Names of all buffers, each once."""
+"""Names of the storage's tensors, without duplicates: one for each stored quantity of a step."""
 
 
 def is_like(tensor: object, row: torch.Tensor) -> bool:
@@ -70,17 +70,20 @@ def is_like(tensor: object, row: torch.Tensor) -> bool:
 
 
 def fitting(name: str, tensor: object, like: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in the form in which it can be copied to another one.
+    """Check a tensor of a transition, and return it with the shape of its row in the storage.
 
     Args:
         name: Name of the tensor, for errors.
-        tensor: The tensor. A last dimension of 1 may be left out.
-        like: Tensor with the expected shape, dtype and device. uint8 stands for flags, which may
-            be bool or any integers.
+        tensor: Tensor to check. A last dimension of 1 may be missing.
+        like: Row of the storage, with the expected shape, dtype and device. A row of dtype uint8
+            is for flags and accepts bool and all integer types.
+
+    Returns:
+        Tensor with the shape of ``like``.
 
     Raises:
-        ValueError: If the tensor is missing, or its shape or device differs.
-        TypeError: If it is not a tensor, or its dtype differs.
+        ValueError: If the tensor is missing, or has another shape or device.
+        TypeError: If it is not a tensor, or has another dtype.
     """
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")

@@ -276,10 +276,13 @@ class FinalObservations:
 
 
 class BootstrapPPO(FinalObservations, PPO):
-    """skrl's PPO that always bootstraps a time-out from the true last observation, V(s_{t+1}).
+    """PPO of skrl that bootstraps correctly when the time limit ends an episode.
+
+    It uses the value V(s_{t+1}) of the episode's true last observation. It always sets
+    ``time_limit_bootstrap``.
 
     Args:
-        arguments: Arguments of skrl's ``PPO``.
+        arguments: Keyword arguments of skrl's ``PPO``.
 
     Raises:
         ValueError: If a rollout has fewer than two samples for each mini-batch.

@@ -94,10 +94,14 @@ class Episodes:
         return arrays.copied(cast("Array", self._over))
 
     def check_state(self, state: Array | None) -> None:
-        """Check a state before it is loaded.
+        """Check that a saved mask of ended episodes can be loaded into this object.
+
+        Args:
+            state: Result of an earlier ``state_dict``: a boolean mask (num_envs,), or None.
 
         Raises:
-            ValueError: The state is not a boolean mask or None, or is of another autoreset mode.
+            ValueError: The state is not a boolean mask or None, or was saved in another autoreset
+                mode.
         """
         if state is None:
             return

@@ -122,10 +122,13 @@ class PIDMultipliers:
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Array]) -> None:
-        """Check a state before it is loaded.
+        """Check that saved multipliers can be loaded into this object.
+
+        Args:
+            state: Result of an earlier ``state_dict``: name → array.
 
         Raises:
-            ValueError: An array is missing, or of another shape than ``initial``.
+            ValueError: An array is missing, or has another shape than ``initial``.
         """
         for name, own in self._state.items():
             shape = tuple(own.shape)

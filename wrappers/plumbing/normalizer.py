@@ -152,10 +152,13 @@ class Normalizer:
         self._xp = np
 
     def check_state(self, state: State) -> None:
-        """Check a state before it is loaded.
+        """Check that saved statistics can be loaded into this normalizer.
+
+        Args:
+            state: Result of an earlier ``state_dict``.
 
         Raises:
-            ValueError: The state is of another shape or clip.
+            ValueError: An entry is missing, or the state has another shape or another ``clip``.
         """
         for key in ("mean", "m2", "count", "clip"):
             if key not in state:

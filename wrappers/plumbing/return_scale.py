@@ -89,10 +89,13 @@ class ReturnScale:
         return {"scale": self.scale, "returns": arrays.map_arrays(arrays.copied, self.returns)}
 
     def check_state(self, state: State) -> None:
-        """Check a state before it is loaded.
+        """Check that a saved state can be loaded into this object.
+
+        Args:
+            state: Result of an earlier ``state_dict``.
 
         Raises:
-            ValueError: The state is of another ``scale`` or number of environments.
+            ValueError: The state has another ``scale`` or another number of environments.
         """
         if state["scale"] != self.scale:
             raise ValueError(

@@ -8,12 +8,12 @@ import numpy as np
 from legged_envs.wrappers.plumbing import arrays
 
 Saved: TypeAlias = Any
-"""A number, array or list in the form in which it is saved, or a dict of these."""
+"""A saved value of a wrapper: a number, array or list, or a dict of them."""
 
 
 @runtime_checkable
 class HasState(Protocol):
-    """A part of a wrapper that saves and loads itself, such as a ``Normalizer``."""
+    """The interface of a part of a wrapper with its own state, such as a ``Normalizer``."""
 
     def state_dict(self) -> Saved: ...
     def check_state(self, state: Saved, /) -> None: ...
@@ -21,7 +21,7 @@ class HasState(Protocol):
 
 
 def saved_value(value: object) -> Saved:
-    """Return a copy of a value in the form in which it is saved."""
+    """Return a copy of an attribute of a wrapper, as an entry of the wrapper's ``state_dict``."""
     if isinstance(value, HasState):
         return value.state_dict()
     if isinstance(value, dict):
@@ -32,15 +32,15 @@ def saved_value(value: object) -> Saved:
 
 
 def check_value(current: object, saved: Saved) -> None:
-    """Check that a saved value can take the place of the current one.
+    """Check that a saved value can replace the present value of a wrapper's attribute.
 
     Args:
-        current: The value of the wrapper.
-        saved: The value from a state.
+        current: Present value of the attribute.
+        saved: Value of the attribute in a saved state.
 
     Raises:
-        KeyError: A part is missing.
-        ValueError: A part does not fit.
+        KeyError: An entry of a dict is missing in ``saved``.
+        ValueError: An array or an object in ``saved`` has another shape or other settings.
     """
     if isinstance(current, HasState):
         current.check_state(saved)
