@@ -52,7 +52,7 @@ class ActionRepeat(StatefulWrapper):
     def __init__(self, env: AnyEnv, times: int, device: Device | None = None):
         super().__init__(env, device)
         self.times = whole_number("times", times)
-        """Number of steps for each action."""
+        """Number of steps of the environment for each action."""
         mode = autoreset_mode(self.env)
         if mode is not AutoresetMode.DISABLED:
             raise ValueError(

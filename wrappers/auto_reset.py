@@ -20,7 +20,7 @@ from legged_envs.wrappers.plumbing.layers import (
 )
 
 FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
-"""Keys of ``info`` that a reset in the same step adds."""
+"""Keys of ``info`` that a step adds if it resets an environment in the mode SAME_STEP."""
 
 
 class AutoReset(StatefulWrapper):
@@ -82,7 +82,7 @@ class AutoReset(StatefulWrapper):
             mode = first
         super().__init__(env, device)
         self.mode = AutoresetMode.SAME_STEP if mode is None else AutoresetMode(mode)
-        """When the environments reset, SAME_STEP or NEXT_STEP."""
+        """Time of the reset after an episode: in the same step (SAME_STEP) or in the next one."""
         if self.mode is AutoresetMode.DISABLED:
             raise ValueError(
                 "AutoReset's mode must be SAME_STEP or NEXT_STEP. "
@@ -129,8 +129,9 @@ def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> 
     Args:
         env: The environment.
         ended: Environments to reset. Shape: (num_envs,), bool.
-        step: What the step of ``env`` returned. Rows that ``env`` itself reset in it stay.
-        whole: Keys of ``info`` without rows.
+        step: Result of the step of ``env``. Rows of environments that ``env`` itself reset in this
+            step are not changed.
+        whole: Keys of ``info`` with values that are not split into one row for each environment.
 
     Returns:
         The step with the first observations of the next episodes, and the keys of ``FINAL_KEYS`` in

@@ -53,7 +53,7 @@ class CostReduce(StatefulWrapper):
         super().__init__(env)
         check_choice("how", how, ("sum", "weighted", "max", "any"))
         self.how = how
-        """The reduction."""
+        """Reduction of the cost terms to one cost: "sum", "weighted", "max" or "any"."""
         # Limits, and the zero of "any", are those of raw costs.
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")

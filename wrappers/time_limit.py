@@ -75,9 +75,9 @@ class TimeLimit(StatefulWrapper):
             is_finite_horizon = third
         super().__init__(env, device)
         self.is_finite_horizon = is_finite_horizon
-        """True if the end of the limit is a termination."""
+        """True if reaching the time limit is a termination, False if it is a truncation."""
         self.time_limit = whole_number("time_limit", time_limit)
-        """Number of steps of an episode."""
+        """Largest number of steps of an episode."""
         self._steps = 0
         # Step at which each environment's episode began, (num_envs,) int64. None before a reset.
         self._begun: Array | None = None

@@ -1,4 +1,4 @@
-"""The one place that knows which environments have no running episode."""
+"""The mask of environments with an ended episode that are not reset yet."""
 
 from typing import cast
 
@@ -10,13 +10,13 @@ from legged_envs.wrappers.plumbing.arrays import Array
 
 
 class Episodes:
-    """A mask of the environments whose episode is over and that are not reset yet.
+    """A mask of the environments with an ended episode that are not reset yet.
 
-    Such environments count nothing. How long that lasts depends on the autoreset mode of the
-    environment below:
+    Wrappers leave these environments out of their statistics. The time until the reset depends on
+    the autoreset mode of the wrapped environment:
 
     ==========  =======================
-    mode        an ended episode is over
+    mode        marked in the mask
     ==========  =======================
     SAME_STEP   never
     NEXT_STEP   during the next step
@@ -26,22 +26,22 @@ class Episodes:
     Masks (num_envs,) may be arrays of any kind. They are returned in the kind that is asked for.
 
     Args:
-        mode: Autoreset mode of the environment below.
+        mode: Autoreset mode of the wrapped environment.
     """
 
     def __init__(self, mode: AutoresetMode):
         self.mode = mode
-        """Autoreset mode of the environment below."""
+        """Autoreset mode of the wrapped environment."""
         self.some_over = False
-        """True if at least one episode is over."""
+        """True if at least one environment is marked in the mask."""
         # None until an episode was over.
         self._over: Array | None = None
 
     def over(self, example: Array) -> Array:
-        """Return the mask of the environments whose episode is over.
+        """Return the mask of the environments with an ended episode that are not reset yet.
 
         Args:
-            example: An array with a row per environment. The mask is of its kind.
+            example: Array with one row for each environment. The mask has its kind and device.
 
         Returns:
             The mask. Shape: (num_envs,), bool.
@@ -53,16 +53,16 @@ class Episodes:
         return self._over
 
     def running(self, example: Array) -> Array:
-        """Return the mask of the environments whose episode runs: the opposite of :meth:`over`."""
+        """Return the mask of the environments with a running episode, the inverse of `over`."""
         return ~self.over(example)
 
     def begin(self, begun: Array) -> None:
-        """Note that the environments of a mask (num_envs,) were reset."""
+        """Mark the environments of a mask (num_envs,) as reset: their episodes run."""
         if self.some_over:
             self._set(self.over(begun) & ~begun)
 
     def end(self, ended: Array) -> None:
-        """Note that the episodes of a mask (num_envs,) are over."""
+        """Mark the episodes of a mask (num_envs,) as ended and not reset yet."""
         if self.some_over:
             earlier = cast("Array", self._over)
             self._set(arrays.as_kind_of(ended, earlier) | earlier)
@@ -70,10 +70,11 @@ class Episodes:
             self._set(arrays.copied(ended))
 
     def step(self, ended: Array | None) -> None:
-        """Note the episodes that a step ended.
+        """Update the mask after a step of the wrapped environment.
 
         Args:
-            ended: Environments whose episode ended, None if there are none. Shape: (num_envs,).
+            ended: Environments with an episode that ended in the step, (num_envs,). None: no
+                episode ended.
         """
         if self.mode is AutoresetMode.DISABLED:
             if ended is not None:

@@ -1,4 +1,4 @@
-"""Questions about a whole stack of wrappers: its layers, autoreset mode, costs and state."""
+"""Functions on a stack of wrappers around an environment: its layers, autoreset mode and costs."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
@@ -11,7 +11,7 @@ from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
 SingleEnv: TypeAlias = gym.Env[Any, Any]
-"""A plain environment, one that is not a batch."""
+"""A plain ``gymnasium.Env``, which is not vectorized."""
 Wrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
 """A wrapper of vector environments of any kind of arrays."""
 SingleWrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
@@ -59,7 +59,7 @@ def layers(env: Layer) -> Iterator[Layer]:
 
 
 def autoreset_mode(env: Env) -> AutoresetMode:
-    """Return when an environment resets, by default NEXT_STEP as in Gymnasium."""
+    """Return the autoreset mode of an environment. The default is NEXT_STEP, as in Gymnasium."""
     return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
@@ -111,7 +111,7 @@ def end_episodes(env: Env, mask: Array) -> None:
 
 
 def whole_keys(env: Env) -> frozenset[str]:
-    """Return the keys of ``info`` that hold one number for each cost and no row per environment."""
+    """Return the keys of ``info`` with one number for each cost, not one row per environment."""
     keys: set[str] = set()
     for layer in layers(env):
         keys.update(getattr(type(layer), "whole_keys", ()))
