@@ -12,16 +12,17 @@ from legged_envs.evaluation.plain_loop import Recording
 from legged_envs.robots import RobotCfg
 
 LARGEST_TILT = 1.0
-"""A robot has fallen once it is tilted by more, rad."""
+"""Angle between the base's z axis and the vertical above which a robot counts as fallen, rad."""
 
 LEAST_HEIGHT_FRACTION = 0.5
-"""A robot has fallen once its base is below this fraction of its height in the default pose."""
+"""Base height below which a robot counts as fallen, as a fraction of the height in the default
+pose."""
 
 BASE_APART = 0.05
-"""Two runs have parted once a base is this far from that of the first run, m."""
+"""Distance between the bases of a robot in two runs above which the runs have diverged, m."""
 
 JOINT_APART = 0.1
-"""Two runs have parted once a joint is this far from that of the first run, rad."""
+"""Difference of a joint position in two runs above which the runs have diverged, rad."""
 
 UNITS = {
     "lin_vel_error": "m/s",
@@ -33,28 +34,30 @@ UNITS = {
     "parted": "%",
     "parts_after": "s",
 }
-"""Units of the numbers of a run, in the order of the table. % marks a fraction."""
+"""Units of the numbers of a run, in the order of the table. % marks a fraction that is printed as a
+percentage."""
 
 Numbers = dict[str, Any]
-"""Numbers of a run by the names of `UNITS`, None where there is none, and the text `where`."""
+"""Numbers of a run, by the names in `UNITS`, and the text `where`. None: not defined for the run."""
 
 
 class Survival(NamedTuple):
-    """Robots that have not fallen. Shapes: (steps, robots), bool."""
+    """Steps in which the robots of a run have not fallen. Shapes: (steps, robots), bool."""
 
     alive: np.ndarray
-    """True until the robot falls."""
+    """True in the steps before the robot falls. Shape: (steps, robots)."""
     counted: np.ndarray
-    """The same without the first second: the steps that means are taken of."""
+    """`alive`, but False in the first second: the steps of the means. Shape: (steps, robots)."""
 
 
 class Distance(NamedTuple):
-    """How far a run is from the first one."""
+    """Distance between the robots of a run and the same robots of the first run."""
 
     bases: np.ndarray
-    """Distance of each base, m. Shape: (steps, robots)."""
+    """Distance between the bases, m. Shape: (steps, robots)."""
     apart: np.ndarray
-    """True for a base (column 0) or joint that is too far. Shape: (steps, robots, 1 + joints)."""
+    """True where base (column 0) or joints (other columns) have diverged: see `BASE_APART` and
+    `JOINT_APART`. Shape: (steps, robots, 1 + joints)."""
 
 
 def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, Numbers]:

@@ -16,24 +16,25 @@ class CrosscheckCfg(Configuration):
     task_id: TaskId
     """Registered id of a velocity task, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it. Default: the policy that ships."""
+    """A policy.safetensors, or the run folder with it. None: the policy that this package ships."""
     sims: tuple[str, ...] = ()
-    """Engines; the others are compared with the first. Default: all that are installed."""
+    """Names of the physics engines. The first one is the reference for the others. Empty: all that
+    are installed."""
     robots: int = 16
-    """Number of robots."""
+    """Number of robots in each run."""
     seconds: float = 5.0
-    """Duration of the runs, s; means leave out the first second."""
+    """Duration of each run, s. Means exclude the first second."""
     device: str = "cpu"
-    """Device of all engines but mujoco, such as cuda:0."""
+    """Torch device of all engines except mujoco, such as cuda:0."""
     seed: int = 90_001
-    """Seed of first states and commands. Default: the seed of evaluations."""
+    """Random seed of initial states and commands. The default is the seed of evaluations."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task in addition to those of the policy, e.g. `--changes sim.dt 0.0025
     sim.decimation 8`."""
     picture: Path = Path("crosscheck.png")
-    """File to draw the runs to, .png."""
+    """Image file for the plot of the runs, .png."""
     json: Path | None = None
-    """File to write the numbers to."""
+    """JSON file for the numbers of the runs. None: they are not written."""
 
     def check(self) -> None:
         """Check the options before anything is computed.

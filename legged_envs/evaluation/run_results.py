@@ -27,16 +27,16 @@ INCIDENTAL_OPTIONS = (
     "checkpoint_minutes",
     "tracker",
 )
-"""Options of a training that do not change what is learnt."""
+"""Names of the options of a training that do not affect the policy. Comparisons ignore them."""
 
 ABSENT = "–"
-"""Text for a value that is not there."""
+"""Text that a table shows for a missing value."""
 
 STALE_SECONDS = 300.0
-"""Time without a written file after which an unfinished run counts as stopped, s."""
+"""Time since the last change of a file after which an unfinished run is reported as stopped, s."""
 
 JsonValue = Any
-"""Value as JSON has it."""
+"""Value that was parsed from JSON: number, string, bool, None, list or dict."""
 
 
 class Run:
@@ -58,13 +58,14 @@ class Run:
                 f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train"
             )
         self.path = path
-        """Run folder."""
+        """Path of the run folder, as given."""
         self.config = self._read_json(CONFIG, ("training", "task"))
-        """Options of the training, under `training`, and of the task, under `task`."""
+        """Configuration of the run: `training`, the options, and `task`, the task."""
         self.evaluation = self._read_json(EVALUATION, ("env_steps", "costs", "cost_limits"))
-        """Evaluation at the end of the training; empty before."""
+        """Evaluation of the trained policy, by name. Empty before the training is finished."""
         self.sessions = self._read_json(ABOUT, ())
-        """Descriptions of the processes that trained; empty for runs of earlier versions."""
+        """Descriptions of the processes that trained the run, in order. Empty for runs of earlier
+        versions of this package."""
         training = self.config["training"]
         # `status` reads these, and a file of another program may have other things.
         needed = {"task_id", "iterations", "minutes"}
@@ -75,11 +76,12 @@ class Run:
         self.task_id = str(training["task_id"])
         """Registered id of the task."""
         self.curve = self._read_curve()
-        """A row of numbers for each update."""
+        """Learning curve: numbers of each update by name, in the order of the updates."""
         self.last: dict[str, float] = self.curve[-1] if self.curve else {}
-        """Numbers of the last update; empty before the first one."""
+        """Numbers of the last update by name. Empty before the first update."""
         self.results = self._results()
-        """Numbers to compare, with names such as `costs/foot_slip`."""
+        """Numbers of the evaluation for comparisons, with names such as `costs/foot_slip`. Includes
+        `env_steps` and `training_seconds` of the last update."""
 
     def _results(self) -> dict[str, float]:
         # Limits are not results.
@@ -121,7 +123,10 @@ class Run:
 
     @property
     def status(self) -> str:
-        """How far the run is, as text; "finished" if nothing was trained after its evaluation."""
+        """Progress of the run as text, such as "stopped at 40%, last written 900 s ago".
+
+        It is "finished" if the run was evaluated and not trained further since.
+        """
         steps = self.last.get("env_steps", 0)
         if self.evaluation and self.evaluation["env_steps"] >= steps:
             return "finished"
@@ -139,14 +144,14 @@ class Run:
         return f"{activity} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
 
     def differences(self, default_config: DefaultConfig) -> dict[str, list[JsonValue]] | None:
-        """Return the options that are not those of a training by the installed version.
+        """Compare the run's configuration with the defaults of the installed version.
 
         Args:
-            default_config: Returns the default configurations of a task.
+            default_config: Function that returns the default configurations of a task.
 
         Returns:
-            Name of an option → its value in the run and by default. None if this installation does
-            not know the task.
+            Values of each differing option, by its dotted name: first in the run, then by default.
+            None if this installation does not have the task.
         """
         # The module of another package may raise anything.
         try:
@@ -179,15 +184,15 @@ def _read_rows(path: Path) -> list[dict[str, float]]:
 
 
 def read_runs(verb: str, paths: Sequence[Path]) -> list[Run]:
-    """Read runs, each of them once even if it has several paths.
+    """Read several run folders. A folder that is named twice is read once.
 
     Args:
-        verb: Command that needs them, for the error.
+        verb: Name of the command that reads them, for the error.
         paths: Run folders.
 
     Raises:
-        FileNotFoundError: If there is no run in a folder.
-        ValueError: If there is no path, or a file is not what a training writes.
+        FileNotFoundError: If a folder does not hold a run.
+        ValueError: If ``paths`` is empty, or a file is damaged or was not written by a training.
     """
     if not paths:
         raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
@@ -202,7 +207,14 @@ def read_runs(verb: str, paths: Sequence[Path]) -> list[Run]:
 
 @contextmanager
 def explain_damaged_files(*paths: Path) -> Iterator[None]:
-    """Raise a ValueError that names the runs, for errors that only damaged files cause."""
+    """Convert errors that damaged files cause into a ValueError with the paths of the runs.
+
+    Args:
+        *paths: Run folders that are read in the ``with`` block.
+
+    Raises:
+        ValueError: If the block raises an error that is typical of a damaged file.
+    """
     try:
         yield
     except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
@@ -214,7 +226,14 @@ def explain_damaged_files(*paths: Path) -> Iterator[None]:
 
 
 def group_by_configuration(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Return the runs that differ in their seed alone, by a label with the folder of the first."""
+    """Group runs with equal configurations, which differ only in their seed.
+
+    Args:
+        runs: Runs to group.
+
+    Returns:
+        Runs of each group, by a label: the folder of the first run and the number of others.
+    """
     options = (SEED_OPTION, *INCIDENTAL_OPTIONS)
     alike: dict[str, list[Run]] = {}
     for run in runs:

@@ -109,7 +109,15 @@ def _error_cell(errors: Mapping[str, float], name: str) -> str:
 
 
 def _crossings_of_level(crossings: Mapping[str, Sequence[float]], level: int) -> list[float]:
-    """Return the crossed fraction of a level for each kind of tile that was measured there."""
+    """Return the fractions of episodes in which robots crossed a tile of one level of difficulty.
+
+    Args:
+        crossings: Fractions of an evaluation at each level from 0 on, by kind of terrain.
+        level: Level of the tiles.
+
+    Returns:
+        One fraction for each kind of terrain that was evaluated at this level.
+    """
     fractions = []
     for levels in crossings.values():
         # A task may have fewer levels.

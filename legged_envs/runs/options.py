@@ -124,5 +124,6 @@ def _check_float(name: str, value: float, field_name: str) -> None:
 
 
 def _check_integer(name: str, value: int, field_name: str) -> None:
+    # By name, because the same option has the same range in all commands.
     least = 0 if field_name in INTEGERS_FROM_ZERO else 1
     whole_number(name, value, least=least)

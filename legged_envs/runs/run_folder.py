@@ -163,6 +163,7 @@ def _versions() -> dict[str, str]:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
+            # GPU engines are optional.
             continue
     return versions
 
@@ -179,7 +180,7 @@ def _commits() -> dict[str, str]:
 
 def _commit(folder: Path) -> str:
     """Return the commit of a checkout, empty if the folder is not the root of one."""
-    # Without this test git would find the repository around a .venv.
+    # Without this test, Git would report the repository that contains the virtual environment.
     if not (folder / ".git").exists() or not shutil.which("git"):
         return ""
     describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -303,6 +303,7 @@ def _events(flat: TaskCfg) -> dict[str, managers.EventTermCfg]:
     for name, event in flat.events.items():
         params = {"event": event.func, **event.params}
         events[name] = replace(event, func=on_each, params=params)
+    # The robots start parallel and nearly at rest, so that the beam does not slide off.
     events["root"].params["yaw"] = (0.0, 0.0)
     events["root"].params["velocity"] = 0.1
     events["joints"].params["range"] = 0.05

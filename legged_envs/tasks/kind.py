@@ -32,6 +32,7 @@ class TaskKind:
 
 def kind_of(cfg: TaskCfg) -> TaskKind:
     """Return the kind of a task from its commands, its ground and the feet of its robot."""
+    # By the class of a command and not by its name, which is free in tasks of other packages.
     has_motion = False
     for command in cfg.commands.values():
         if isinstance(command, MotionCommandCfg):

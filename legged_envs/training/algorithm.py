@@ -173,5 +173,6 @@ def _initial_std(
     for term in core.actions.terms.values():
         for joint in term.joints:
             moves_leg.append(is_leg[joint])
+    # Actions are in the order of the action terms, not in that of the robot's joints.
     std[~torch.tensor(moves_leg)] *= upper_body_noise
     return std

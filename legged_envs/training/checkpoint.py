@@ -91,6 +91,7 @@ def run_folder(cfg: TrainCfg) -> Path:
         raise FileExistsError(
             f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it"
         )
+    # Now and not at the first checkpoint, two minutes later.
     check_output("--run-dir", folder, "folder")
     return folder
 

@@ -28,6 +28,7 @@ def export_policy(
         groups: Names of the observation groups that are the arguments of the policy, in order.
     """
     policy = algorithm.get_policy()
+    # Without this description, other programs could not know the order and scale of the inputs.
     entries = contract(prepared.cfg.task_id, core, groups, prepared.cfg.changes)
     save_policy(prepared.run_dir / POLICY_FILE, policy.as_jit(), entries)
     save_onnx(prepared.run_dir / "policy.onnx", policy.as_onnx(verbose=False), entries)

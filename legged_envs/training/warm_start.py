@@ -96,6 +96,7 @@ def _make_source_envs(checkpoint: Mapping[str, Any]) -> Any:
 def _check_same_robot(
     place: Path, source_id: str, source: CoreVectorEnv, task_id: str, target: CoreVectorEnv
 ) -> None:
+    # Contracts describe joint order, gains and actions, which must be equal for equal networks.
     theirs = contract(source_id, source)
     ours = contract(task_id, target)
     for key in ("robot", "action"):
@@ -133,6 +134,7 @@ def _load_network(
     shown = env.get_observations()
     observations = torch.cat([shown[group] for group in model.obs_groups], dim=1)
     model.obs_normalizer.train().update(observations)
+    # An action a gives the joint target a · scale. The same target needs a · ratio here.
     ratio = source.actions.scale / target.actions.scale
     state = _with_action_scale(
         checkpoint["algorithm"][f"{name}_state_dict"],
@@ -235,6 +237,7 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
 
 
 def _check_layers(new: State, old: State) -> None:
+    # Weights are copied layer by layer, so another number of layers cannot be matched.
     sizes = _layer_sizes(new)
     old_sizes = _layer_sizes(old)
     fits = len(sizes) == len(old_sizes) and all(

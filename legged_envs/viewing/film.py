@@ -45,16 +45,16 @@ def film_policy(
     show: Show = show_nothing,
     scan: bool = False,
 ) -> None:
-    """Write an mp4 of a policy.
+    """Write an mp4 film of a robot under a policy.
 
     Args:
-        task_id: Registered id.
-        cfg: The task.
-        policy: The policy.
-        path: The file.
-        scenes: Scenes to film. Empty: those of :func:`make_scenes`.
-        show: Function that shows the progress.
-        scan: Draw the points of the ground that the policy sees.
+        task_id: Registered id of the task.
+        cfg: Configuration of the task.
+        policy: Policy that controls the robot.
+        path: Path of the mp4 file to write.
+        scenes: Velocity commands or clips to film, in order. Empty: those of :func:`make_scenes`.
+        show: Function that reports the progress.
+        scan: True: also draw the points of the ground whose heights the policy observes.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
@@ -71,15 +71,15 @@ def film(
     path: Path,
     show: Show = show_nothing,
 ) -> None:
-    """Write an mp4 of the first robot, and of the reference that it imitates.
+    """Write an mp4 film of the first robot and, next to it, of the reference that it imitates.
 
     Args:
-        envs: Environments with the options ``EVALUATION_ENV_OPTIONS``.
-        policy: Function of the observations of ``groups`` that returns the actions.
-        groups: Names of the observation groups that the policy takes.
-        scenes: Scenes to film.
-        path: The file. If filming fails, it is removed.
-        show: Function that shows the progress.
+        envs: Environments that were made with ``EVALUATION_ENV_OPTIONS``.
+        policy: Function from observations, one argument per group, to actions.
+        groups: Names of the observation groups that are the arguments of the policy, in order.
+        scenes: Velocity commands or clips to film, in order.
+        path: Path of the mp4 file to write. If filming fails, the file is removed.
+        show: Function that reports the progress.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.

@@ -1,4 +1,4 @@
-"""Labels of pictures: the command of a robot, and its measured velocity."""
+"""Labels in rendered frames, which show the command of a robot and its measured velocity."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,25 +10,26 @@ from legged_envs.viewing.scenes import Scene
 LABEL_HEIGHT = 56
 """Height of the label at the top of a rendered frame, pixels."""
 LETTER_SIZE = 19
-"""Size of the letters, pixels."""
+"""Font size of a label, pixels."""
 LABEL_BRIGHTNESS = 0.35
-"""Brightness of the picture behind a label, as a fraction."""
+"""Factor on the brightness of the frame behind a label, 0 to 1."""
 SMOOTHING_TIME = 0.3
-"""Time constant of shown velocities and rewards, s. Within a stride, the raw values oscillate."""
+"""Time constant of the exponential average of displayed velocities, s. Raw values oscillate within a
+stride."""
 
 
 class SmoothedVelocity:
-    """Velocity of a robot in its own frame, averaged over :data:`SMOOTHING_TIME`."""
+    """Exponential average of a robot's velocity in the base frame, for display."""
 
     def __init__(self) -> None:
         self.value = np.zeros(3)
-        """vx, m/s, vy, m/s, and wz, rad/s."""
+        """Averaged velocity: vx, m/s, vy, m/s, and yaw rate wz, rad/s. Shape: (3,)."""
 
     def update(self, core: CoreVectorEnv, env_id: int) -> None:
-        """Include the velocity after one more control step.
+        """Update the average with the current velocity. Call it after each control step.
 
         Args:
-            core: The environments.
+            core: Environments, without wrappers.
             env_id: Index of the robot's environment.
         """
         vx, vy = core.robot.lin_vel_b[env_id, :2].tolist()

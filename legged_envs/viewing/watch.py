@@ -25,25 +25,26 @@ from legged_envs.policy.policy import Policy
 from legged_envs.viewing.scenes import Command, Scene
 
 SCAN_PARAMS = ("x", "y", "lookup")
-"""Parameters of a height scan that say where its points are."""
+"""Names of the parameters of the observation ``height_scan`` that define its points."""
 
 
 def make_watched_envs(
     task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False, num_envs: int = 1
 ) -> VectorEnv:
-    """Make environments to watch a policy in: without randomisation and disturbances.
+    """Make environments for watching a policy, without randomisation and disturbances.
 
     On a mimic task, robots start exactly at their reference.
 
     Args:
-        task_id: Registered id.
-        cfg: The task.
-        policy: The policy that will act.
-        scan: Draw the points of the ground that the policy sees.
+        task_id: Registered id of the task.
+        cfg: Configuration of the task.
+        policy: Policy that will control the robots.
+        scan: True: also draw the points of the ground whose heights the policy observes.
         num_envs: Number of robots.
 
     Raises:
-        ValueError: If the policy does not fit the task, or ``scan`` is set and it sees no ground.
+        ValueError: If the policy does not suit the task, or ``scan`` is True and the policy does
+            not observe heights of the ground.
     """
     events = {}
     for name, event in cfg.events.items():
@@ -65,10 +66,13 @@ def make_watched_envs(
 
 
 def find_height_scan(cfg: TaskCfg) -> dict[str, Any]:
-    """Return the parameters of the height scan that a policy of the task sees.
+    """Return the parameters that define the points of a task's height scan.
+
+    Args:
+        cfg: Configuration of the task.
 
     Raises:
-        ValueError: If it sees no ground.
+        ValueError: If the policy does not observe heights of the ground.
     """
     if "policy" in cfg.observations:
         for term in cfg.observations["policy"].terms.values():
@@ -92,18 +96,18 @@ def _draw_scan(core: Any, scan: dict[str, Any]) -> None:
 def watch(
     envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]
 ) -> Iterator[Scene]:
-    """Let the robots act in one scene after the other.
+    """Step the environments through one scene after the other.
 
-    A robot whose episode ends starts the scene again.
+    If an episode ends, for example by a fall, the scene starts again.
 
     Args:
-        envs: Environments with the options ``EVALUATION_ENV_OPTIONS``.
-        policy: Function of the observations of ``groups`` that returns the actions.
-        groups: Names of the observation groups that the policy takes.
-        scenes: Scenes in their order.
+        envs: Environments that were made with ``EVALUATION_ENV_OPTIONS``.
+        policy: Function from observations, one argument per group, to actions.
+        groups: Names of the observation groups that are the arguments of the policy, in order.
+        scenes: Velocity commands or clips to show, in order.
 
     Yields:
-        The scene, after each control step.
+        The current scene, after each control step.
     """
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
@@ -133,16 +137,16 @@ def start_scene(
     seed: int | None = None,
     options: dict[str, torch.Tensor] | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Reset environments to the start of a scene.
+    """Reset environments to the start of a scene, with its velocity command or clip.
 
     Args:
         envs: The environments.
-        scene: The scene.
-        seed: Seed of the reset. None: the random streams continue.
-        options: Options of the reset, such as a ``reset_mask``.
+        scene: Scene that begins.
+        seed: Random seed of the reset. None: the random streams continue.
+        options: Options of the reset, such as a ``reset_mask``, as in Gymnasium.
 
     Returns:
-        The observation, by group.
+        First observation of each group, by its name. Shapes: (num_envs, size).
     """
     core = unwrap(envs)
     if scene.clip is None:

@@ -123,9 +123,9 @@ class MimicEvaluation:
     The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`.
     """
     costs: dict[str, float]
-    """Mean of each cost term per control step, over the episodes with a reference."""
+    """Mean of each cost term per step, over the episodes with a reference."""
     cost_limits: dict[str, float]
-    """Limit of the mean of each cost term per control step."""
+    """Limit of the mean of each cost term per step."""
     curves: dict[str, Measures] = field(default_factory=dict, repr=False)
     """Measures of each step, named in `CURVES`, by clip. Shapes: (steps, episodes). NaN after the
     robot falls or loses the reference."""

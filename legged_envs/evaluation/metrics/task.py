@@ -1,4 +1,4 @@
-"""Metrics of any task, and what the metrics of every kind of task have in common."""
+"""Metrics of any task, and base class of the metrics of each kind of task."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,32 +13,32 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import mean_over_steps, print_costs
 
 Measures = dict[str, torch.Tensor]
-"""Measured quantities by name."""
+"""Quantities that were measured in a rollout, by name."""
 
 
 class Rollout(NamedTuple):
-    """What was measured while a policy acted for one episode in each environment."""
+    """Measures of one episode in each environment under a policy."""
 
     measures: Measures
-    """Measures of each step. Shapes: (steps, num_envs, …)."""
+    """Measures of each step, by name. Shapes: (steps, num_envs, …)."""
     alive: torch.Tensor
-    """True until the episode of an environment ends. Shape: (steps, num_envs), bool."""
+    """True in the steps before the episode terminates. Shape: (steps, num_envs), bool."""
 
 
 @dataclass
 class TaskEvaluation:
-    """How a policy does on a task with neither a velocity command nor motions to imitate."""
+    """Result of the evaluation of a policy on a task without velocity command and reference."""
 
     episodes: int
-    """Number of episodes that the means are over."""
+    """Number of episodes of the evaluation."""
     reward: float
-    """Reward per second, while the episode lasts."""
+    """Reward per second of simulated time, mean over the steps of an episode, then over episodes."""
     falls: float
-    """Fraction of the episodes that the task ended."""
+    """Fraction of the episodes that a termination ended, such as a fall."""
     costs: dict[str, float]
-    """Mean of each cost per step."""
+    """Mean of each cost term per step, over an episode, then over episodes."""
     cost_limits: dict[str, float]
-    """Limit of each cost per step."""
+    """Limit of the mean of each cost term per step."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers."""

@@ -84,9 +84,9 @@ class VelocityEvaluation:
     """Fraction of the time during which a foot is in contact under the zero command. NaN if
     standing was not evaluated."""
     costs: dict[str, float]
-    """Mean of each cost term per control step."""
+    """Mean of each cost term per step."""
     cost_limits: dict[str, float]
-    """Limit of the mean of each cost term per control step."""
+    """Limit of the mean of each cost term per step."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers."""

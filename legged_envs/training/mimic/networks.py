@@ -36,6 +36,7 @@ class FrameTransformer(nn.Module):
             )
         self.frames = frames
         self.embed = nn.Linear(reference_size // frames, width)
+        # A small initial scale, so that the content of a frame dominates its position at first.
         self.position = nn.Parameter(0.02 * torch.randn(frames, width))
         self.layers = nn.ModuleList(AttentionLayer(width, cfg) for _ in range(cfg.encoder_layers))
         self.out = nn.Linear(width, width)
@@ -104,6 +105,7 @@ class MimicNetwork(nn.Module):
                 cfg.activation,
                 cfg.activation,
             )
+        # Code in place of the encoded reference, for robots without one.
         self.no_reference = nn.Parameter(torch.zeros(cfg.encoder_size))
         self.head = MLP(observation_size + cfg.encoder_size, outputs, cfg.hidden, cfg.activation)
 

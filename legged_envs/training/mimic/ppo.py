@@ -318,6 +318,7 @@ class MimicPPO(MimicAlgorithm):
         """Return the loss of a mini-batch, and its terms by name."""
         cfg = self.cfg
         mean = self.actor(*stored_inputs(batch))
+        # The divergence is measured before the step of the optimiser, as in rsl_rl.
         kl = self._kl_divergence(batch)
         if cfg.schedule == "adaptive":
             self._adapt_learning_rate(kl.item())
@@ -351,6 +352,7 @@ class MimicPPO(MimicAlgorithm):
         """Return PPO's clipped surrogate loss (Schulman et al. 2017, eq. 7)."""
         advantages = batch.advantages.squeeze(1)
         log_prob = self.actor.distribution.log_prob(batch.actions)
+        # The minimum removes the incentive to move the ratio outside the clipping range.
         ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
         clipped = ratio.clamp(1.0 - self.cfg.clip, 1.0 + self.cfg.clip)
         return -torch.min(advantages * ratio, advantages * clipped).mean()

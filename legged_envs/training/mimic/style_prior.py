@@ -193,6 +193,7 @@ class ExpertTransitions:
         parts = values.split(self._sizes, dim=1)
         shown = []
         for term, value in zip(self._group.terms.values(), parts, strict=True):
+            # In the order of the observation manager: noise, then clipping, then scale.
             if self._group.noisy and term.noise:
                 value = value + term.noise * (2.0 * torch.rand_like(value) - 1.0)
             if term.clip is not None:
@@ -202,10 +203,18 @@ class ExpertTransitions:
 
 
 def _control_steps(library: MotionLibrary, step_dt: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return clip and time, s, of every control step of all clips, clip after clip."""
+    """Return the control steps of all clips, one clip after the other.
+
+    Args:
+        library: The reference clips.
+        step_dt: Duration of a control step, s.
+
+    Returns:
+        Index of the clip and time since its start, s, of each control step. Shapes: (T,), (T,).
+    """
     steps = library.duration.double() / step_dt
-    # A loop's last pair leads into its next repetition. Durations are rounded, which must not add
-    # or lose a step.
+    # The last transition of a looping clip leads into its repetition, so its duration is rounded up.
+    # The tolerance of 1e-6 steps keeps rounding errors from adding or removing a step.
     num_steps = torch.where(library.loops, (steps - 1e-6).ceil(), (steps + 1e-6).floor()).long()
     clips = torch.arange(library.num_clips, device=library.device)
     clips = clips.repeat_interleave(num_steps + 1)
@@ -215,7 +224,7 @@ def _control_steps(library: MotionLibrary, step_dt: float) -> tuple[torch.Tensor
 
 
 def _robot_state(sample: MotionSample, robot: RobotCfg) -> SimpleNamespace:
-    """Return the quantities of ``env.robot`` that a motion has."""
+    """Return a stand-in for ``env.robot`` in the states of a clip, for observation terms."""
     to_base = rotation.conjugate(sample.root_quat_w)
     down = to_base.new_tensor((0.0, 0.0, -1.0))
     default_joint_pos = sample.joint_pos.new_tensor(robot.default_joint_pos)
