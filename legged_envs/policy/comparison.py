@@ -22,22 +22,25 @@ COMPARED_ENTRIES = (
     "gait",
     "scan",
 )
-"""Entries that must agree, in addition to those of actions and observations."""
+"""Contract entries that must be equal for a policy and an environment.
+
+The entries of actions and observations are compared separately.
+"""
 
 
 class Difference(NamedTuple):
-    """An entry that a policy and an environment do not agree on."""
+    """A contract entry with different values in a policy and in an environment."""
 
     entry: str
-    """Name of the entry."""
+    """Name of the contract entry that differs."""
     trained: object
     """Value that the policy was trained with."""
     present: object
-    """Value of the environment."""
+    """Value of the entry in the environment."""
 
 
 def find_difference(trained: Contract, present: Contract) -> Difference | None:
-    """Return the first entry that differs, None if the policy fits the environment.
+    """Return the first contract entry that differs. None: the policy fits the environment.
 
     Args:
         trained: Contract of the policy.

@@ -21,10 +21,10 @@ from legged_envs.policy.policy import (
 from legged_envs.sim.scene import spec_on_ground
 
 ONNX_FILE = "policy.onnx"
-"""Name of the exported network."""
+"""File name of the exported network with its contract."""
 
 SCENE_FILE = "scene.xml"
-"""Name of the exported model of the robot."""
+"""File name of the exported scene: the robot as a MuJoCo model."""
 
 
 def export(

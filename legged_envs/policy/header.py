@@ -1,4 +1,4 @@
-"""Evaluation of a policy in the header of its file, which is read without the weights."""
+"""Reading and writing of a policy's evaluation in the header of its file, without its weights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 Facts: TypeAlias = dict[str, Any]
-"""Values by name, as JSON has them."""
+"""Results of an evaluation: name → value that JSON can represent."""
 
 HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
-"""Titles of the cells that `headline` returns."""
+"""Titles of the table columns for the main results of an evaluation, which `headline` returns."""
 
 HEADLINE_LEVELS = (3, 6)
 """Levels of rough ground that `headline` gives the crossings of. The first level of a task is 0."""
@@ -66,7 +66,7 @@ def _read_header(path: Path) -> tuple[Facts, int]:
 
 
 def headline(evaluation: Facts) -> tuple[str, ...]:
-    """Return the cells of `HEADLINE_COLUMNS` for an evaluation.
+    """Return the main results of an evaluation as texts, one for each of `HEADLINE_COLUMNS`.
 
     The first three are errors of the velocity command and falls, "-" if they were not measured. The
     last one says how well clips were imitated, how many tiles were crossed and which reward was

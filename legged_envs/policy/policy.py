@@ -84,13 +84,13 @@ class Policy(TableRepr):
         self.contract = contract
         """Meaning of the inputs and outputs; see `legged_envs.policy.metadata`."""
         self.inputs: Inputs = policy_inputs(contract)
-        """Observation groups that it takes, in order, and their terms."""
+        """Observation groups that the policy reads, in the order of its inputs, and their terms."""
         self.task_id: str = contract.get("task_id", "")
-        """Registered id of the task it was trained on; empty if the file does not say."""
+        """Registered id of the task that the policy was trained on. Empty if not recorded."""
         self.changes: dict[str, Any] = dict(contract.get("changes", {}))
-        """Changes to that task that it was trained with; empty if the file does not say."""
+        """Changes to the registered task in training: path → value. Empty if none is recorded."""
         self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
-        """Names of the clips that it imitates; empty if the file does not say."""
+        """Names of the motion clips that the policy imitates. Empty if none is recorded."""
 
     def _describe(self) -> str:
         return ", ".join([self.task_id, *self.inputs, *self.clips])
