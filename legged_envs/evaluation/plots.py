@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Curve = Sequence[dict[str, float]]
-"""Learning curve: a row of numbers for each update."""
+"""Learning curve: numbers of each update by name, in the order of the updates."""
 
 CURVE_COLUMNS = 4
-"""Number of plots in a row of `draw_curves`."""
+"""Number of plots next to each other in the figure of `draw_curves`."""
 
 MAX_MEAN_POINTS = 300
-"""Largest number of points that `draw_curves` gives a mean."""
+"""Largest number of points of the mean of several runs in the figure of `draw_curves`."""
 
 UNDRAWN_NAMES = (
     "iteration",
@@ -27,34 +27,35 @@ UNDRAWN_NAMES = (
     "update_steps_per_second",
     "episodes",
 )
-"""Columns of a learning curve that are not drawn, in addition to terms that are not costs."""
+"""Names of the numbers of a learning curve that are not plotted. Reward terms are not plotted
+either."""
 
 JOINT_ERROR_BAR = 0.12
-"""Mean error of the joints below which a motion counts as imitated, rad."""
+"""Joint position error below which a clip counts as imitated, mean over joints, rad."""
 
 LIN_VEL_ERROR_BAR = 0.2
-"""Mean error of the root velocity below which a motion counts as imitated, m/s."""
+"""Root velocity error below which a clip counts as imitated, m/s."""
 
 NUM_CLIP_PARTS = 40
-"""Number of parts of a clip that `plot_tracking` averages over."""
+"""Number of equal intervals of a clip. `plot_tracking` averages errors within each of them."""
 
 
 class TrackingError(NamedTuple):
-    """How an error is shown by `plot_tracking`."""
+    """Appearance of one error in the figure of `plot_tracking`."""
 
     label: str
-    """Name in the legend."""
+    """Name of the error in the legend, with its unit."""
     colour: str
-    """Colour of line and band."""
+    """Matplotlib colour of line and band."""
     bar: float
-    """Error below which a motion counts as imitated."""
+    """Error below which a clip counts as imitated, in the unit of the error."""
 
 
 TRACKING_ERRORS = {
     "joint_error": TrackingError("joints, rad", "tab:blue", JOINT_ERROR_BAR),
     "lin_vel_error": TrackingError("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
 }
-"""Errors that `plot_tracking` draws, by the names in its rows."""
+"""Errors that `plot_tracking` plots, by their names in its argument `rows`."""
 
 
 # --- learning curves ------------------------------------------------------------------------------

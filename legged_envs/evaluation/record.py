@@ -1,4 +1,4 @@
-"""Minari datasets of what a policy does: recorded from many robots at once, and read back."""
+"""Recording of Minari datasets from many robots under a policy, and loading of them."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import motion_cfg
 
 DEFAULT_EPISODE_STEPS = 1000
-"""Time limit of the episodes of a task that has none, control steps."""
+"""Time limit of recorded episodes if the task has no time limit, control steps."""
 
 UNRECORDED_ENTRIES = ("task_id", "changes", "clips")
 """Entries of a contract that a dataset keeps elsewhere, or that do not change what numbers mean."""
@@ -43,7 +43,11 @@ UNRECORDED_ENTRIES = ("task_id", "changes", "clips")
 
 
 def main(cfg: RecordCfg) -> None:
-    """Record a dataset, and print its size and folder."""
+    """Record a dataset, and print its size and folder.
+
+    Args:
+        cfg: Options of `legged-envs record`.
+    """
     console = Console()
     with showing(console, LINE_INTERVAL) as show:
         spec = record(cfg, show).spec
@@ -56,13 +60,13 @@ def main(cfg: RecordCfg) -> None:
 
 
 def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
-    """Record a Minari dataset.
+    """Record a Minari dataset of episodes under a policy.
 
-    An interruption leaves the episodes that were over.
+    If the recording is interrupted, the dataset contains the episodes that were finished.
 
     Args:
-        cfg: Options of the command.
-        show: Called with the progress. An error that it raises ends the recording.
+        cfg: Options of `legged-envs record`.
+        show: Reports the progress. An error that it raises aborts the recording.
 
     Returns:
         The dataset. Its observations are vectors if the policy takes the group `policy` alone, else

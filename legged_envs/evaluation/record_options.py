@@ -13,17 +13,18 @@ class RecordCfg(Configuration):
     """Options of `legged-envs record`."""
 
     task_id: TaskId
-    """Registered id, or module:Id of another package's task."""
+    """Id of a registered task, or module:Id of a task that another package registers."""
     name: str
-    """Name of the dataset, as Minari has it: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
+    """Minari's id of the dataset: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it. Default: the policy that ships."""
+    """A policy.safetensors, or the run folder with it. None: the policy that this package ships."""
     episodes: int = 1000
     """Number of episodes to record."""
     num_envs: int = 128
-    """Number of robots at once. All give as many episodes, so that short ones are not preferred."""
+    """Number of robots that are simulated in parallel. Each contributes the same number of episodes,
+    so that short episodes are not overrepresented."""
     seed: int = 1
-    """Seed of the task's random numbers and of the noise."""
+    """Random seed of the task and of the action noise."""
     noise: float = 0.0
     """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]. It gives data
     from states that the policy alone does not reach."""

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 VIDEO_FILE = "video.mp4"
-"""Film in a run folder."""
+"""Name of the film in a run folder."""
 
 TRACKING_FILE = "tracking.png"
-"""Plot of a mimic training in a run folder."""
+"""Name of the plot of tracking errors in the run folder of a mimic training."""
 
 SESSION_COLUMNS = ("started", "update", "command", "hardware", "commits", "versions")
-"""Entries of a session that the page shows."""
+"""Names of the entries of a session that the page shows. A session is one process of a run."""
 
 UNKNOWN_SESSION = {"started": "not recorded"}
-"""Session of a run of an earlier version."""
+"""Placeholder for the sessions of a run that was trained with an earlier version."""
 
 TEMPLATE_FILE = Path(__file__).with_name("report.html")
-"""Template of the page."""
+"""HTML template of the page."""
 
 
 def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig) -> None:
