@@ -88,7 +88,7 @@ def test_printed_is_what_is_there(make_vec, make_single):
     core = env.unwrapped
     assert str(core).startswith(f"{core}\nrobot ") and str(env) == f"{env}\n\n{core!s}"
     assert str(single.unwrapped).startswith(
-        "<LeggedEnv<Legged/Go2-Flat-v0>>\n\nLeggedVectorEnv(num_envs=1)\nrobot "
+        "<LeggedEnv<Legged/Go2-Flat-v0>>\n\nCoreVectorEnv(num_envs=1)\nrobot "
     )
     row = next(line for line in str(core.rewards).splitlines() if line.startswith("torques "))
     assert row.split() == ["torques", "torques", "-0.0001"]
