@@ -11,6 +11,7 @@ from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Commands, Env
+from legged_envs.mdp.motion_targets import MotionTargets
 from legged_envs.motions import (
     BodySample,
     Motion,
@@ -106,23 +107,6 @@ class MotionCommandCfg(Configuration):
         names = [motion.name for motion in motions]
         check_known("MotionCommandCfg.clips: there is no clip", self.clips, names, "clips")
         return [motion for motion in motions if motion.name in self.clips]
-
-
-@dataclass(frozen=True)
-class _Targets:
-    """Values of the tensors of a :class:`MotionCommand` for n environments."""
-
-    value: torch.Tensor
-    moving: torch.Tensor
-    available: torch.Tensor
-    window_root_pos_w: torch.Tensor
-    window_root_quat_w: torch.Tensor
-    target_gravity: torch.Tensor
-    target_lin_vel_b: torch.Tensor
-    target_ang_vel_b: torch.Tensor
-    target_joint_pos: torch.Tensor
-    target_joint_vel: torch.Tensor
-    target_key_pos_b: torch.Tensor
 
 
 class MotionCommand(CommandTerm):
@@ -329,7 +313,7 @@ class MotionCommand(CommandTerm):
         followers = env_ids[self._has_reference[env_ids]]
         return followers, self.player.sample(env_ids=followers)
 
-    def _set(self, targets: _Targets) -> None:
+    def _set(self, targets: MotionTargets) -> None:
         """Set the tensors of all environments."""
         # Contiguous: the rounding of sums depends on strides, and must not depend on the way here.
         self.value = targets.value.contiguous()
@@ -345,14 +329,14 @@ class MotionCommand(CommandTerm):
         self.target_joint_vel = targets.target_joint_vel.contiguous()
         self.target_key_pos_b = targets.target_key_pos_b.contiguous()
 
-    def _set_rows(self, env_ids: torch.Tensor, rows: _Targets) -> None:
+    def _set_rows(self, env_ids: torch.Tensor, rows: MotionTargets) -> None:
         """Set the tensors of ``env_ids`` (n,)."""
 
         def with_rows(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
             return tensor.index_copy(0, env_ids, values)
 
         self._set(
-            _Targets(
+            MotionTargets(
                 value=with_rows(self.value, rows.value),
                 moving=with_rows(self.moving, rows.moving),
                 available=with_rows(self.available, rows.available),
@@ -367,7 +351,7 @@ class MotionCommand(CommandTerm):
             )
         )
 
-    def _compute_targets(self, env_ids: torch.Tensor | slice) -> _Targets:
+    def _compute_targets(self, env_ids: torch.Tensor | slice) -> MotionTargets:
         """Compute the tensors of ``env_ids`` (n,) at the present time of their clips."""
         window = self.player.sample(self._window, env_ids)
         # A policy that sees a part of a reference would not know which part.
@@ -388,7 +372,7 @@ class MotionCommand(CommandTerm):
         # Body 0 of the sample is the base.
         base_to_body = bodies.pos_w[:, 1:] - bodies.pos_w[:, :1]
         body_to_base = rotation.conjugate(bodies.quat_w[:, :1])
-        return _Targets(
+        return MotionTargets(
             value=(frames * visible[:, None, None]).flatten(1),
             moving=(linear_speed + angular_speed > MOVING_SPEED).float(),
             available=visible,

@@ -1,7 +1,7 @@
 """The state of the robots that rewards, observations and other terms of a task read."""
 
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,11 +10,10 @@ from torch.nn.functional import normalize
 from legged_envs import rotation
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.bodies import Bodies, index_of
+from legged_envs.sim.joint_tables import JointTables
 from legged_envs.sim.simulation import Simulation
 from legged_envs.state import Stateful
 from legged_envs.tables import TableRepr
-
-Value = TypeVar("Value")
 
 ALL = slice(None)
 """Index of all environments."""
@@ -22,7 +21,7 @@ CONTACT_FORCE = 1.0
 """Contact force above which a foot counts as standing, N. It is legged_gym's threshold."""
 
 
-class RobotState(TableRepr, Stateful):
+class RobotState(JointTables, TableRepr, Stateful):
     """State of the robot in every environment, which terms of a task read as ``env.robot``.
 
     It has the quantities of the simulation and tensors that are computed from them, such as foot
@@ -411,44 +410,3 @@ class RobotState(TableRepr, Stateful):
             with torch.inference_mode(False):
                 self._bodies[names] = Bodies(self.sim, names)
         return self._bodies[names]
-
-    def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
-        """Return an index that selects joints by their numbers in ``RobotCfg.joint_names``.
-
-        It is a slice if the numbers are evenly spaced, otherwise a tensor. Shape: (n,), int64.
-        """
-        return self.table(("joint_index", joints), lambda: index_of(list(joints), self.sim.device))
-
-    def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
-        """Return the lower and the upper end of each joint's range, narrowed to a fraction, rad.
-
-        The narrowed range has the same middle. Joints without limits have ±inf. Shape:
-        (num_joints,) each.
-
-        Args:
-            fraction: Width of the narrowed range divided by that of the joint's range.
-        """
-
-        def shrink() -> tuple[Tensor, Tensor]:
-            low, high = self.joint_pos_limits.unbind(1)
-            middle = (low + high) / 2
-            half_width = (high - low) / 2 * fraction
-            is_limited = low.isfinite() & high.isfinite()
-            soft_low = torch.where(is_limited, middle - half_width, low)
-            soft_high = torch.where(is_limited, middle + half_width, high)
-            return soft_low, soft_high
-
-        return self.table(("soft_joint_pos_limits", fraction), shrink)
-
-    def table(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return a cached value. The first call with a key computes it.
-
-        Terms use it for constants, such as tensors that depend on the robot only.
-
-        Args:
-            key: Key of the value in the cache.
-            make: Function that computes the value.
-        """
-        if key not in self._tables:
-            self._tables[key] = make()
-        return self._tables[key]
