@@ -23,7 +23,7 @@ class TerrainReportCfg:
     columns: int | None = None
     """Tiles of each level, distributed over the kinds. Default: one for each kind."""
     seed: int = 0
-    """Seed of the random numbers."""
+    """Seed of the random tiles."""
     picture: Path | None = None
     """Draw the heights from above into this .png."""
     array: Path | None = None

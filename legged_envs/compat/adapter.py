@@ -53,7 +53,7 @@ class AdapterCfg(TaskCfg):
     """Configuration of a task in the words of another framework."""
 
     user_class: Any = None
-    """The user's class, a subclass of :class:`UserTask`."""
+    """Class with the methods of the task, which the user wrote: a subclass of :class:`UserTask`."""
     own_cfg: OwnCfg = None
     """Configuration in the words of the framework, which the other fields were made from."""
 
@@ -316,7 +316,8 @@ class UserTask(TableRepr, ABC):
     cfg: OwnCfg
     """Configuration in the words of the framework; ``core.cfg`` is made from it."""
     extras: Info
-    """Results that the task reports; ``extras["log"]`` and ``extras["episode"]`` join ``info["log"]``."""
+    """Results that the task reports; ``extras["log"]`` and ``extras["episode"]`` join
+    ``info["log"]``."""
 
     def make_core(self, cfg: OwnCfg, num_envs: int, **arguments: Any) -> None:
         """Make the environment, unless it exists because it makes this object.
@@ -337,7 +338,14 @@ class UserTask(TableRepr, ABC):
 
     @classmethod
     def task_cfg(cls, cfg: OwnCfg) -> AdapterCfg:
-        """Translate a configuration in the words of the framework."""
+        """Translate a framework's configuration into that of a task.
+
+        Args:
+            cfg: Configuration in the words of the framework, such as a ``DirectRLEnvCfg``.
+
+        Returns:
+            The configuration of this package with the same content.
+        """
         translated = cls._translate(cfg)
         fields = {}
         for field in dataclasses.fields(TaskCfg):

@@ -36,7 +36,8 @@ class TaskCfg(Configuration):
     episode_length_s: float = 20.0
     """Time limit of an episode, s; infinity for none."""
     is_finite_horizon: bool = False
-    """True if the time limit is a part of the task, so that its end is a termination (Isaac Lab)."""
+    """True if the time limit is a part of the task, so that its end is a termination (Isaac
+    Lab)."""
     actions: dict[str, JointActionCfg] = field(
         default_factory=lambda: {"joint_position": JointPositionCfg()}
     )

@@ -212,7 +212,8 @@ class ManagerSet:
         restore_state(self.by_name, state)
 
     def _changed_weights(self, changes: Changes) -> tuple[float, ...]:
-        """Return the present weights, which a curriculum may have set, with those of ``changes``."""
+        """Return the present weights, which a curriculum may have set, with those of
+        ``changes``."""
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
         for path, value in changes.items():
             parts = path.split(".")

@@ -24,7 +24,8 @@ Info: TypeAlias = dict[str, Tree]
 
 
 class Evaluation(NamedTuple):
-    """Result of a transition, which the last physics steps made. N is the number of environments."""
+    """Result of a transition, which the last physics steps made. N is the number of
+    environments."""
 
     terminated: torch.Tensor
     """Environments whose episode the task ends. Shape: (N,), bool."""
@@ -118,7 +119,8 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self) -> Evaluation:
-        """Evaluate the transition. The robots have read the simulation; the task derives the rest."""
+        """Evaluate the transition. The robots have read the simulation; the task derives the
+        rest."""
 
     def advance(self) -> None:
         """Advance commands and interval events, such as pushes, by one control step."""

@@ -38,7 +38,8 @@ UNITS = {
 percentage."""
 
 Numbers = dict[str, Any]
-"""Numbers of a run, by the names in `UNITS`, and the text `where`. None: not defined for the run."""
+"""Numbers of a run, by the names in `UNITS`, and the text `where`. None: not defined for the
+run."""
 
 
 class Survival(NamedTuple):

@@ -21,8 +21,8 @@ class RecordCfg(Configuration):
     episodes: int = 1000
     """Number of episodes to record."""
     num_envs: int = 128
-    """Number of robots that are simulated in parallel. Each contributes the same number of episodes,
-    so that short episodes are not overrepresented."""
+    """Number of robots that are simulated in parallel. Each contributes the same number of
+    episodes, so that short episodes are not overrepresented."""
     seed: int = 1
     """Random seed of the task and of the action noise."""
     noise: float = 0.0

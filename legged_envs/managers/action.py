@@ -64,9 +64,11 @@ class ActionManager(Manager):
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """Actions of this control step. Shape: (num_envs, size)."""
         self.previous = torch.zeros_like(self.current)
-        """Actions of one control step ago, 0 where the episode had none. Shape: (num_envs, size)."""
+        """Actions of one control step ago, 0 where the episode had none. Shape: (num_envs,
+        size)."""
         self.before_previous = torch.zeros_like(self.current)
-        """Actions of two control steps ago, 0 where the episode had none. Shape: (num_envs, size)."""
+        """Actions of two control steps ago, 0 where the episode had none. Shape: (num_envs,
+        size)."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Environments whose actions act one step late. Shape: (num_envs, 1), bool."""
         # One term that drives every joint needs no copy of the default targets in each step.

@@ -21,7 +21,10 @@ DEFAULT_PURPOSES: dict[Mode, Purpose] = {
     "reset": "place",
     "interval": "disturb",
 }
-"""Purpose of an event of each mode whose configuration does not give one."""
+"""Default of :attr:`EventTermCfg.purpose` for each mode.
+
+The purpose says when an event is left out: while a policy is watched or evaluated.
+"""
 
 
 @dataclass

@@ -304,7 +304,8 @@ class ObservationGroup(TermManager):
         if self._offset_bound is not None:
             value.add_(offsets)
         if len(self._kept_from):
-            # Multiplied by a flag: 0 replaces a lost value, after noise and offset were added to it.
+            # Multiplied by a flag: 0 replaces a lost value, after noise and offset were added to
+            # it.
             is_kept = draw[:, num_noisy:].float() >= self._kept_from
             value[:, self._lossy_columns].mul_(is_kept)
         if self._clip is not None:

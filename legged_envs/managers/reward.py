@@ -1,4 +1,5 @@
-"""Rewards: r = Σ weight · term · step_dt; and costs, which a constrained policy keeps below limits."""
+"""Rewards: r = Σ weight · term · step_dt; and costs, which a constrained policy keeps below
+limits."""
 
 import math
 from collections.abc import Callable

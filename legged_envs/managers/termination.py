@@ -22,7 +22,8 @@ class TerminationTermCfg(Configuration):
     params: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of ``func``."""
     time_out: bool = False
-    """True if the condition truncates the episode and is not a failure (Isaac Lab: ``time_out``)."""
+    """True if the condition truncates the episode and is not a failure (Isaac Lab:
+    ``time_out``)."""
 
 
 class TerminationManager(TermManager):
@@ -49,7 +50,8 @@ class TerminationManager(TermManager):
         self.terminated = self.reasons.any(1)
         """Environments whose episode failed in the last step. Shape: (num_envs,), bool."""
         self.time_outs = self.reasons.any(1)
-        """Environments whose episode a term truncated in the last step. Shape: (num_envs,), bool."""
+        """Environments whose episode a term truncated in the last step. Shape: (num_envs,),
+        bool."""
         is_failure = [not term.time_out for term in cfg.values()]
         self._is_failure = torch.tensor(is_failure, device=env.device)
         self._has_time_outs = not all(is_failure)

@@ -43,7 +43,7 @@ class MotionReport:
     tightest_joint: str
     """Name of the joint with the smallest distance to the end of its range (``joint_margin``)."""
     fastest_joint: str
-    """Name of the joint with the largest relative speed (``joint_speed``)."""
+    """Name of the joint whose speed is the largest fraction of its limit."""
 
     def problems(self) -> list[str]:
         """Return the reasons why the robot cannot perform the motion, a sentence each.

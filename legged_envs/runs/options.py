@@ -41,8 +41,8 @@ Value = Annotated[
         str_from_instance=_write_value,
     ),
 ]
-"""Type of an option with any value. A Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is
-parsed. Any other word is read as a string."""
+"""Type of an option with any value. A Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``,
+is parsed. Any other word is read as a string."""
 
 LARGEST_SEED = 2**63 - 1
 """Largest integer that PyTorch accepts as a seed."""

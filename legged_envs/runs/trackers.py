@@ -17,8 +17,8 @@ Track = Callable[[Mapping[str, float], int], None]
 Tracker = Callable[[Path, dict[str, Any], int], AbstractContextManager[Track]]
 """Function ``tracker(folder, config, done)`` that opens a tracker as a context manager.
 
-``folder`` is the run folder and ``config`` the configuration as JSON data. ``done`` is the number of
-updates that the run already has. If it is above 0, the tracker continues its earlier record.
+``folder`` is the run folder and ``config`` the configuration as JSON data. ``done`` is the number
+of updates that the run already has. If it is above 0, the tracker continues its earlier record.
 """
 
 REWARD = "train/reward"

@@ -26,11 +26,11 @@ class RobotView(TableRepr):
     joints: slice
     """Indices of the joints, without the free joint of the base."""
     joint_qpos: slice
-    """Positions of these joints in ``qpos``."""
+    """Positions of the robot's actuated joints in MuJoCo's ``qpos``."""
     joint_qvel: slice
-    """Velocities of these joints in ``qvel``."""
+    """Velocities of the robot's actuated joints in MuJoCo's ``qvel``."""
     actuators: slice
-    """Indices of the actuators of these joints."""
+    """Indices of the actuators of the robot's joints, in the order of its joint names."""
     bodies: slice
     """Indices of the robot's bodies, the base first."""
     geoms: slice

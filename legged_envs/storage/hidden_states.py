@@ -13,7 +13,7 @@ from legged_envs.storage.transition import HiddenState, HiddenStates
 FIELD = "transition.hidden_states"
 """Name of the field, for errors."""
 NETWORKS = (f"{FIELD}[0] (actor)", f"{FIELD}[1] (critic)")
-"""Name of each network's state, for errors."""
+"""Names of the recurrent states of actor and critic in error messages."""
 
 SavedState = list[tuple[bool, list[torch.Tensor]]]
 """For each network: True if its state is a tuple, and a buffer for each tensor of the state."""

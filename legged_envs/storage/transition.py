@@ -173,8 +173,8 @@ class MiniBatch:
     """With AMP: AMP state of the reference one step earlier. Shape: (batch, …)."""
 
     ref_obs_prev_mask: torch.Tensor | None = None
-    """With AMP: True where ``ref_obs_prev_state`` is that of an earlier step with a reference.
-    Shape: (batch,), bool."""
+    """With AMP: True where ``ref_obs_prev_state`` holds the reference of the previous step. False
+    where the previous step had no reference. Shape: (batch,), bool."""
 
     def as_tuple(self) -> Items:
         """Return the 18 items that :meth:`RolloutStorageMM.mini_batch_generator` documents.

@@ -22,7 +22,8 @@ REWARDS_OF_QUADRUPEDS = (
     "dof_vel_stand_still",
     "feet_contact_stand_still",
 )
-"""Names of the rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that bipeds do not have.
+"""Names of the rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that bipeds do not
+have.
 
 A gait clock, which prescribes when each foot stands, replaces them.
 """

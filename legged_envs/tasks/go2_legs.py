@@ -1,4 +1,5 @@
-"""Multi-agent variant of Go2-Flat, in which each leg is an agent: MaMuJoCo's factorisation "4x3"."""
+"""Multi-agent variant of Go2-Flat, in which each leg is an agent: MaMuJoCo's factorisation
+"4x3"."""
 
 from collections.abc import Callable
 

@@ -298,7 +298,8 @@ def _observations(flat: TaskCfg) -> ObservationGroupCfg:
 
 
 def _events(flat: TaskCfg) -> dict[str, managers.EventTermCfg]:
-    """Make the events of the flat task for both robots, gentler, so that the beam stays on the backs."""
+    """Make the events of the flat task for both robots, gentler, so that the beam stays on the
+    backs."""
     events = {}
     for name, event in flat.events.items():
         params = {"event": event.func, **event.params}
@@ -312,7 +313,8 @@ def _events(flat: TaskCfg) -> dict[str, managers.EventTermCfg]:
 
 
 def _rewards(flat: TaskCfg) -> dict[str, managers.RewardTermCfg]:
-    """Make the rewards of one agent. Commands are slower than those of the flat task, so errors count more."""
+    """Make the rewards of one agent. Commands are slower than those of the flat task, so errors
+    count more."""
     terms = dict(flat.rewards)
     for name, weight in (("tracking_lin_vel", 5.0), ("tracking_ang_vel", 2.5)):
         terms[name] = managers.RewardTermCfg(terms[name].func, weight, {"sigma": 0.06})

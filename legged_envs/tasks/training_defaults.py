@@ -135,7 +135,8 @@ def mimic_training(iterations: int = 260) -> TrainingDefaults:
 
 
 def training_defaults_of(kind: TaskKind) -> TrainingDefaults:
-    """Return the training defaults of a kind of task, for tasks without an entry in ``TRAININGS``."""
+    """Return the training defaults of a kind of task, for tasks without an entry in
+    ``TRAININGS``."""
     # Motions first: a mimic task can also have velocity commands.
     if kind.imitates_motions:
         defaults = mimic_training()

@@ -245,5 +245,6 @@ def anymal_c_flat() -> TaskCfg:
 
 
 def anymal_c_flat_training() -> TrainingDefaults:
-    """Return the training defaults of ``Legged/AnymalC-Flat-v0``, as used for the shipped policy."""
+    """Return the training defaults of ``Legged/AnymalC-Flat-v0``, as used for the shipped
+    policy."""
     return quadruped_flat_training(iterations=560)

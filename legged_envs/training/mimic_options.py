@@ -69,8 +69,8 @@ class DaggerCfg(Configuration):
     """
 
     coefficient: float = 0.0
-    """Weight of the mean squared error between the actions, at the start of the training. 0 switches
-    DAgger off."""
+    """Weight of the mean squared error between the actions, at the start of the training. 0
+    switches DAgger off."""
 
     decay_iterations: int = 0
     """Number of updates over which the weight falls linearly to 0. 0 keeps the weight constant."""

@@ -137,8 +137,8 @@ class Trainer:
         self.curve: list[dict[str, float]] = []
         """Numbers of each update by name, as returned by :meth:`iterate`, plus ``seconds``."""
         self.time_to_walk: dict[str, float] | None = None
-        """``seconds`` of training and ``env_steps`` of all robots until the policy reached the goal.
-        None: it has not reached it yet."""
+        """``seconds`` of training and ``env_steps`` of all robots until the policy reached the
+        goal. None: it has not reached it yet."""
         self.stop = StopRequest(console)
         """Request to end the training after the current update."""
         if prepared.checkpoint is not None:

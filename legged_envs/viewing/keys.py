@@ -33,8 +33,8 @@ KEYS: dict[int, Command] = {
     END_KEY: (0.0, -0.1, 0.0),
     ENTER_KEY: (0.0, 0.0, 0.0),
 }
-"""Change of the velocity command (vx, m/s, vy, m/s, wz, rad/s) for one press of each key, by GLFW key
-code. Enter sets the command to zero."""
+"""Change of the velocity command (vx, m/s, vy, m/s, wz, rad/s) for one press of each key, by GLFW
+key code. Enter sets the command to zero."""
 
 
 class Keys:

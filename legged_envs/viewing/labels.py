@@ -14,8 +14,8 @@ LETTER_SIZE = 19
 LABEL_BRIGHTNESS = 0.35
 """Factor on the brightness of the frame behind a label, 0 to 1."""
 SMOOTHING_TIME = 0.3
-"""Time constant of the exponential average of displayed velocities, s. Raw values oscillate within a
-stride."""
+"""Time constant of the exponential average of displayed velocities, s. Raw values oscillate within
+a stride."""
 
 
 class SmoothedVelocity:
@@ -40,11 +40,11 @@ class SmoothedVelocity:
 
 
 def label_scenes(core: CoreVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple[Scene, str]]:
-    """Yield the scene after each control step, with a label of the first robot.
+    """Yield each scene of a film with its caption: command and speed of the first robot.
 
     Args:
         core: The environments.
-        scenes: Scene after each control step. The robots step when the next one is asked for.
+        scenes: What is shown after each control step. Taking the next item makes the step.
     """
     velocity = SmoothedVelocity()
     for scene in scenes:

@@ -1,4 +1,5 @@
-"""Scenes of a film or window: the velocity command or clip that a robot follows, and for how long."""
+"""Scenes of a film or window: the velocity command or clip that a robot follows, and for how
+long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

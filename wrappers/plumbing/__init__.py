@@ -1,1 +1,2 @@
-"""Common parts of the wrappers and adapters: their base classes, and functions on arrays and stacks."""
+"""Common parts of the wrappers and adapters: their base classes, and functions on arrays and
+stacks."""

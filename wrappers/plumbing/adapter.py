@@ -1,4 +1,5 @@
-"""Common parts of the adapters of the RL libraries: checks of the environment and its observations."""
+"""Common parts of the adapters of the RL libraries: checks of the environment and its
+observations."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -104,8 +104,8 @@ def end_episodes(env: Env, mask: Array) -> None:
         mask: Environments whose episode is over. Shape: (num_envs,), bool.
     """
     for layer in layers(env):
-        # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below, which
-        # would be told twice.
+        # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below,
+        # which would be told twice.
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)
 

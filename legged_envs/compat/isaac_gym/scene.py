@@ -19,12 +19,13 @@ is True where parts of one actor collide with each other."""
 
 @dataclass
 class Part:
-    """One actor's parts of the arrays of a model."""
+    """Indices of one actor, such as a robot, in the arrays of the MuJoCo model of an
+    environment."""
 
     bodies: slice
-    """Indices of its bodies."""
+    """Indices of the actor's bodies."""
     geoms: np.ndarray
-    """Indices of its shapes that collide."""
+    """Indices of the actor's shapes that collide."""
     joints: np.ndarray
     """Indices of its joints, without the free joint."""
     dofs: slice

@@ -200,7 +200,7 @@ class LeggedRobotCfg:
             """``name = {parameter: value}``: parameters of built-in rewards."""
 
             feet_air_time: ClassVar[dict[str, float]] = {"target": 0.3}
-            """Time in the air from which on a step is rewarded, s."""
+            """Air time of a foot above which ``feet_air_time`` rewards its footstep, s."""
 
     class costs:
         """Costs: terms of :mod:`legged_envs.mdp.costs`, and entries that ``_get_costs`` returns."""

@@ -32,7 +32,8 @@ class TaskEvaluation:
     episodes: int
     """Number of episodes of the evaluation."""
     reward: float
-    """Reward per second of simulated time, mean over the steps of an episode, then over episodes."""
+    """Reward per second of simulated time, mean over the steps of an episode, then over
+    episodes."""
     falls: float
     """Fraction of the episodes that a termination ended, such as a fall."""
     costs: dict[str, float]
@@ -64,8 +65,8 @@ class TaskMetrics:
     ERRORS: ClassVar[dict[str, str]] = {}
     """Units of the numbers that `training_errors` returns, by name."""
     GOAL: ClassVar[dict[str, float]] = {}
-    """Largest errors and fraction of falls with which a policy counts as trained, by name. Empty: the
-    task has no goal."""
+    """Largest errors and fraction of falls with which a policy counts as trained, by name. Empty:
+    the task has no goal."""
     EVALUATES_STANDING: ClassVar[bool] = False
     """True if an evaluation includes a second rollout under the zero velocity command."""
     EPISODE_SECONDS: ClassVar[float] = 10.0

@@ -1,6 +1,7 @@
 """Metrics of a velocity task on rough ground: velocity errors, and crossed tiles of the ground.
 
-Rough ground is a grid of square tiles. A tile has a kind, such as stairs, and a level of difficulty.
+Rough ground is a grid of square tiles. A tile has a kind, such as stairs, and a level of
+difficulty.
 """
 
 from collections.abc import Mapping

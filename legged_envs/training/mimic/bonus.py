@@ -72,7 +72,8 @@ class RewardBonus(ABC):
         Returns:
             task_weight · rewards + weight · bonus. Shape: (num_envs,).
         """
-        # Both states are stored: with autoreset, the state after a step is not that before the next.
+        # Both states are stored: with autoreset, the state after a step is not that before the
+        # next.
         self.before[step] = obs[self.group]
         self.after[step] = following[self.group]
         bonus = self._reward(self.before[step], self.after[step])

@@ -33,7 +33,8 @@ ADAPTATION = 1.5
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017), with rsl_rl's interface, for an actor that reads reference frames.
+    """PPO (Schulman et al. 2017), with rsl_rl's interface, for an actor that reads reference
+    frames.
 
     Options add constraints on costs (``cfg.lagrange``), imitation of a teacher (``cfg.dagger``) and
     reward bonuses (``cfg.amp``, ``cfg.rnd``). With bonuses the reward is task_reward_weight · r +
@@ -155,8 +156,8 @@ class MimicPPO(MimicAlgorithm):
         if self.cost_critic is not None:
             transition.cost_values = self.cost_critic(*seen)
         if self.teacher is not None:
-            # After the loss has faded out, the storage still requires labels. Nothing reads them, so
-            # the teacher need not be evaluated.
+            # After the loss has faded out, the storage still requires labels. Nothing reads them,
+            # so the teacher need not be evaluated.
             transition.dagger_actions = self.teacher(*seen) if self.dagger_coefficient else actions
         self._acted_on = obs
         return actions

@@ -213,8 +213,8 @@ def _control_steps(library: MotionLibrary, step_dt: float) -> tuple[torch.Tensor
         Index of the clip and time since its start, s, of each control step. Shapes: (T,), (T,).
     """
     steps = library.duration.double() / step_dt
-    # The last transition of a looping clip leads into its repetition, so its duration is rounded up.
-    # The tolerance of 1e-6 steps keeps rounding errors from adding or removing a step.
+    # The last transition of a looping clip leads into its repetition, so its duration is rounded
+    # up. The tolerance of 1e-6 steps keeps rounding errors from adding or removing a step.
     num_steps = torch.where(library.loops, (steps - 1e-6).ceil(), (steps + 1e-6).floor()).long()
     clips = torch.arange(library.num_clips, device=library.device)
     clips = clips.repeat_interleave(num_steps + 1)
