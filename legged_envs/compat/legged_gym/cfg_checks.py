@@ -21,8 +21,10 @@ FIXED_VALUES: dict[str, object] = {
 }
 """Fields of LeggedGym-Ex that have one supported value, mapped to it."""
 OWN_NAMES = (".rewards.", ".costs.")
-"""Sections in which names are not checked for misspellings: users choose names of rewards and
-costs."""
+"""Sections whose subsections, such as ``rewards.scales``, are not checked for misspelt names.
+
+Users choose the names of rewards and costs.
+"""
 LONG_NAME = 8
 """Length from which a name may differ less from a known one without being a misspelling."""
 
