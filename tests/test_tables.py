@@ -32,7 +32,7 @@ def parts_of(value: object) -> list[object]:
     return own + [part for item in inner for part in parts_of(item)]
 
 
-@pytest.mark.parametrize("task_id", TASKS)
+@pytest.mark.parametrize("task_id", [name for name in TASKS if name.startswith("Legged/")])
 def test_every_object_says_what_it_is_on_a_line(task_id, make_vec, make_single):
     env, single = make_vec(2, task_id), make_single(task_id)
     core = env.unwrapped

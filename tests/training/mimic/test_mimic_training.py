@@ -88,7 +88,7 @@ def iterate(trainer: Any, times: int) -> list[dict[str, float]]:
 
 def export(trainer: Any, folder: Path) -> Path:
     folder.mkdir()
-    trainer.run_dir = folder
+    trainer.prepared = dataclasses.replace(trainer.prepared, run_dir=folder)
     trainer.export()
     return folder
 
@@ -771,7 +771,7 @@ def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_no
     def look(
         observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        if len(starts) == 0 or judge.core._episode_steps[0] == 0:
+        if len(starts) == 0 or judge.core.episode_steps[0] == 0:
             starts.append(
                 (
                     judge.metrics.motion.player.clip.tolist(),
