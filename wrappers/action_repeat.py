@@ -37,7 +37,7 @@ class ActionRepeat(StatefulWrapper):
     Raises:
         ValueError: ``env`` resets by itself, or ``times`` is not a positive integer.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np
         >>> mode = {"autoreset_mode": "Disabled"}
         >>> env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", vector_kwargs=mode)

@@ -44,7 +44,7 @@ class ActionScale(StatefulWrapper):
         ValueError: The action space or a bound is infinite, a bound has a wrong shape, or ``low``
             is not below ``high``.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
         >>> env.single_action_space

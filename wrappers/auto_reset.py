@@ -48,7 +48,7 @@ class AutoReset(StatefulWrapper):
         TypeError: Two modes or two devices are given.
         ValueError: ``env`` resets by itself, or ``mode`` is DISABLED or not a mode.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> env = gym.make_vec("CartPole-v1", 1, vectorization_mode="sync", max_episode_steps=2,
         ...                    vector_kwargs={"autoreset_mode": "Disabled"})

@@ -88,7 +88,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         ValueError: An argument is out of its range, or ``terminate="sample"`` is used above an
             autoreset in mode NEXT_STEP.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
         >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)

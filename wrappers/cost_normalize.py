@@ -46,7 +46,7 @@ class CostNormalize(NormalizingWrapper):
         TypeError: ``norm`` is something else.
         ValueError: ``norm`` is of other shapes or keys, or a step reports no costs.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, legged_envs, numpy as np
         >>> action = np.ones((4, 12), np.float32)
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=4)

@@ -34,7 +34,7 @@ class CostReduce(StatefulWrapper):
         ValueError: ``how`` is something else, the environment reports no costs, or its limits do
             not fit.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, legged_envs, numpy as np
         >>> action = np.ones((2, 12), np.float32)
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)

@@ -52,7 +52,7 @@ class EpisodeStatistics(StatefulWrapper):
     Raises:
         ValueError: ``window`` is not a positive integer.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", max_episode_steps=5)
         >>> _ = env.reset(seed=0)

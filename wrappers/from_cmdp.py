@@ -49,7 +49,7 @@ class FromCMDP(Env):
     Raises:
         TypeError: ``env`` does not have these.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from gymnasium.spaces import Box
         >>> class Line:

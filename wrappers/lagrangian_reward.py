@@ -49,7 +49,7 @@ class LagrangianReward(ConstraintWrapper):
     Raises:
         ValueError: A gain is negative, or ``max_multiplier`` or ``unit`` is not positive.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
         >>> env = LagrangianReward(env, lr=1.0, interval=1)

@@ -52,7 +52,7 @@ class ObsNormalize(NormalizingWrapper):
             else.
         ValueError: ``norm`` is of another shape, or has other keys.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np
         >>> env = gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync")
         >>> env.reset(seed=0)[0].mean(axis=0).round(3)

@@ -34,7 +34,7 @@ class RewardNormalize(NormalizingWrapper):
         TypeError: ``norm`` is something else.
         ValueError: ``norm`` is of another shape.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np
         >>> env = gym.make_vec("Pendulum-v1", num_envs=8, vectorization_mode="sync")
         >>> def rewards(env):

@@ -42,7 +42,7 @@ class TimeLimit(StatefulWrapper):
         ValueError: ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv``
             without shared memory that resets in the next step: it might reset twice.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, numpy as np
         >>> env = gym.make_vec("Pendulum-v1", 2, vectorization_mode="sync", max_episode_steps=500)
         >>> for env in (env, TimeLimit(env, 3)):

@@ -77,7 +77,7 @@ class ToNumpy(ArrayConversion):
     Args:
         env: The environment.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> from legged_envs.wrappers.to_torch import ToTorch
         >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))

@@ -20,7 +20,7 @@ class ToTorch(ArrayConversion):
         env: The environment.
         device: Device of the tensors.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> env = gym.make_vec("CartPole-v1", num_envs=2)
         >>> type(env.reset(seed=0)[0]), type(ToTorch(env).reset(seed=0)[0])

@@ -35,7 +35,7 @@ class Unsqueeze(StatefulWrapper):
         TypeError: ``env`` is not an environment.
         ValueError: ``env`` is a batch of several environments, or a ``CMDP``.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> env = gym.make("CartPole-v1")
         >>> env.reset(seed=0)[0].shape, Unsqueeze(env).reset(seed=0)[0].shape

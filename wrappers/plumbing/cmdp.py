@@ -29,7 +29,7 @@ class VectorCMDP(StatefulWrapper):
     Raises:
         TypeError: ``env`` is not a vector environment.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, legged_envs
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
         >>> _ = env.reset(seed=0)
@@ -82,7 +82,7 @@ class CMDP(SingleWrapper):
 
     The environment that it wraps reports ``info["cost"]``.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym, legged_envs
         >>> env = gym.make("Legged/Go2-Flat-v0")
         >>> _ = env.reset(seed=0)
