@@ -41,6 +41,8 @@ MATHEMATICS = {
     "legged_envs/compat/isaac_gym/torch_utils.py": "products of quaternions, as Isaac Gym has them",
 }
 """Files that may be denser, mapped to the reason."""
+SECTIONS = ("Args", "Returns", "Yields", "Raises", "Examples")
+"""Titles of the sections of a docstring in Google's form."""
 NOT_CODE = (
     tokenize.COMMENT,
     tokenize.NL,
@@ -132,6 +134,17 @@ def shared_docstrings(tree: ast.AST) -> Iterator[int]:
                 yield statements[index].lineno
 
 
+def repeated_sections(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and title of each section that a docstring has more than once."""
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            continue
+        text = (ast.get_docstring(node) or "").splitlines()
+        for title in SECTIONS:
+            if text.count(f"{title}:") > 1:
+                yield node.lineno, title
+
+
 def _assigns_several(assignment: ast.Assign) -> bool:
     return len(assignment.targets) > 1 or isinstance(assignment.targets[0], ast.Tuple)
 
@@ -168,6 +181,8 @@ def measure(path: Path) -> Figures:
                 )
     for line in shared_docstrings(tree):
         figures.problems.append(f"{path}:{line}: a docstring under several assignments")
+    for line, title in repeated_sections(tree):
+        figures.problems.append(f"{path}:{line}: a docstring with {title} more than once")
     _check_file(path, source.splitlines(), lines, figures)
     return figures
 

@@ -69,7 +69,8 @@ class ActionRepeat(StatefulWrapper):
         if self.times > 1:
             # Copied, because the next step may write to the same arrays.
             reward = arrays.copied(reward)
-            info = {**info, **_sums({}, info)}
+            copied_costs = _sums({}, info)
+            info = {**info, **copied_costs}
         step: Step = (observation, reward, terminated, truncated, info)
         for _ in range(1, self.times):
             _, _, terminated, truncated, _ = step

@@ -40,11 +40,11 @@ def list_tasks(cfg: ListCfg) -> None:
 
 
 def print_table(task_ids: list[str], detailed: bool) -> None:
-    """Print a table with a row for each task.
+    """Print a table with a row for each task, with the results of the policy of this package.
 
     Args:
         task_ids: Registered ids.
-        detailed: Show observation groups and costs in place of the results of the shipped policy.
+        detailed: Show observation groups and cost terms in place of these results.
     """
     from rich.console import Console
     from rich.table import Column, Table

@@ -4,9 +4,7 @@ import copy
 import dataclasses
 import random
 from abc import ABC, abstractmethod
-from collections import ChainMap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite
 from types import SimpleNamespace
@@ -19,6 +17,7 @@ from torch import Tensor
 
 from legged_envs.checks import check_known
 from legged_envs.compat.origins import TerrainOrigins
+from legged_envs.compat.rows import others_unchanged
 from legged_envs.envs import CoreVectorEnv, Spaces
 from legged_envs.envs.arguments import MAX_LISTED_ENVS, check_same_structure
 from legged_envs.envs.cfg import TaskCfg
@@ -28,13 +27,11 @@ from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.envs.task import Info
 from legged_envs.state import (
     State,
-    copy_rows,
     copy_state,
     is_state,
     map_tree,
     preserve_contents,
     replace_in_place,
-    restore_rows,
 )
 from legged_envs.tables import TableRepr
 from legged_envs.wrappers import AutoReset, TimeLimit
@@ -187,6 +184,10 @@ class AdapterTask(TerrainOrigins, ManagerTask):
             self.observe(None)
         random.setstate(python)
         np.random.set_state(numpy)
+
+    def first_seed(self) -> int:
+        seed = self.user.initial_seed
+        return super().first_seed() if seed is None else seed
 
     def place(self, env_ids: Tensor, seeded: bool) -> None:
         if seeded:
@@ -357,6 +358,11 @@ class UserTask(TableRepr, ABC):
     def _translate(cls, cfg: OwnCfg) -> TaskCfg:
         """Return robot, simulation, time limit and terms of ``cfg``."""
 
+    @property
+    def initial_seed(self) -> int | None:
+        """Seed of the first reset, if that has none; None: the operating system draws it."""
+        return None
+
     def construct(self, cfg: OwnCfg) -> None:
         """Call the constructor as the framework does."""
         self.__init__(cfg)  # type: ignore[misc]
@@ -404,19 +410,3 @@ class UserTask(TableRepr, ABC):
                     return getattr(owner, name)
         hint = "" if core is not None else "; __init__ must call that of its base class"
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
-
-
-@contextmanager
-def others_unchanged(user: UserTask, env_ids: Tensor, **more: State) -> Iterator[None]:
-    """Keep the rows of all other environments in a user's tensors: methods are for whole batches.
-
-    Args:
-        user: The user's object; tensors in its dicts and lists are kept too.
-        env_ids: Environments whose rows may change, shape (n,).
-        more: Further dicts of attributes.
-    """
-    before = copy_rows({**user.stateful_attributes(), **more}, user.core.num_envs)
-    yield
-    others = torch.ones(user.core.num_envs, dtype=torch.bool)
-    others[env_ids.cpu()] = False
-    restore_rows(ChainMap(vars(user), more), before, others)

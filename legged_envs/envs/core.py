@@ -299,7 +299,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         )
 
     def end_episodes(self, mask: Tree) -> None:
-        """Log the episodes of some environments; their physics runs on until a reset.
+        """Write the log of episodes that a wrapper ends, and reset nothing.
 
         Args:
             mask: Environments, shape (num_envs,), bool.

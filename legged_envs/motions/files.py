@@ -129,10 +129,6 @@ def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
         path: The file.
         robot: Robot of the motion. Its model gives the poses of the bodies.
 
-    Args:
-        path: The file.
-        robot: The robot that the motion is for.
-
     Raises:
         MotionError: The file has another format, or is of another robot or other joints.
     """

@@ -10,7 +10,7 @@ from legged_envs.checks import whole_number
 Shape = Sequence[int] | Sequence[None] | None
 """Shape of one environment's entry; None or [None] for an entry that is not kept."""
 
-TRANSITION_BUFFERS = {
+SHARED_BUFFERS = {
     "observations": "observations",
     "reference_observations": "reference_observations",
     "reference_observations_mask": "reference_observations_mask",
@@ -25,6 +25,11 @@ TRANSITION_BUFFERS = {
     "action_sigma": "sigma",
     "rnd_state": "rnd_state",
     "cost_values": "cost_values",
+}
+"""Fields that a ``Transition`` and a ``MiniBatch`` both have, mapped to the storage's buffers."""
+
+TRANSITION_BUFFERS = {
+    **SHARED_BUFFERS,
     "privileged_actions": "privileged_actions",
     "rewards": "rewards",
     "dones": "dones",
@@ -33,20 +38,7 @@ TRANSITION_BUFFERS = {
 """Fields of a ``Transition`` that are kept, mapped to the storage's buffers."""
 
 BATCH_BUFFERS = {
-    "observations": "observations",
-    "reference_observations": "reference_observations",
-    "reference_observations_mask": "reference_observations_mask",
-    "critic_observations": "privileged_observations",
-    "critic_reference_observations": "privileged_reference_observations",
-    "critic_reference_observations_mask": "privileged_reference_observations_mask",
-    "actions": "actions",
-    "dagger_actions": "dagger_actions",
-    "values": "values",
-    "actions_log_prob": "actions_log_prob",
-    "action_mean": "mu",
-    "action_sigma": "sigma",
-    "rnd_state": "rnd_state",
-    "cost_values": "cost_values",
+    **SHARED_BUFFERS,
     "advantages": "advantages",
     "returns": "returns",
     "cost_advantages": "cost_advantages",

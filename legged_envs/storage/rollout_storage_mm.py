@@ -313,7 +313,7 @@ class RolloutStorageMM(RolloutBuffers):
         return (batch.as_tuple() for batch in batches)
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Yield whole trajectories in random order, with the recurrent states before each.
+        """Yield mini-batches of whole trajectories, each with its first recurrent states.
 
         Args:
             num_mini_batches: Batches in an epoch. Their numbers of environments differ by at most

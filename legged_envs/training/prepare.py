@@ -273,11 +273,6 @@ def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) ->
         task: Configuration of the task, with all changes.
         defaults: Default training options of the task.
 
-    Args:
-        cfg: Options of the training.
-        task: Configuration of the task.
-        defaults: Training defaults of the task.
-
     Raises:
         ValueError: If ``cfg.coarse`` is given, but the number of physics steps per control step is
             odd or cannot be changed.
@@ -304,11 +299,6 @@ def first_trot_factor(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) 
         cfg: Options of the training. ``cfg.first_trot`` takes precedence over the default.
         task: Configuration of the task, with all changes.
         defaults: Default training options of the task.
-
-    Args:
-        cfg: Options of the training.
-        task: Configuration of the task.
-        defaults: Training defaults of the task.
 
     Raises:
         ValueError: If ``cfg.first_trot`` is given, but the task has no reward ``trot``.

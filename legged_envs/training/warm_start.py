@@ -210,27 +210,28 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
             meaning.
     """
     _check_layers(new, old)
-    to: list[int] = []
-    of: list[int] = []
+    new_columns: list[int] = []
+    old_columns: list[int] = []
     for columns_here, columns_there in shared:
-        to.extend(columns_here)
-        of.extend(columns_there)
+        new_columns.extend(columns_here)
+        old_columns.extend(columns_there)
     merged = {name: value.clone() for name, value in new.items()}
+    # Layers are named by their number.
     first = min(name for name in new if name.endswith("weight"))
     for name, value in old.items():
         if not value.dim():
             # The only scalar is the sample count, which all columns share: see MEMORY.
-            has_new_inputs = len(of) != new[first].shape[1]
+            has_new_inputs = len(old_columns) != new[first].shape[1]
             merged[name] = value.clamp(max=MEMORY) if has_new_inputs else value
         elif name.startswith("obs_normalizer"):
-            merged[name][:, to] = value[:, of]
+            merged[name][:, new_columns] = value[:, old_columns]
         elif value.dim() == 1:
             merged[name][: len(value)] = value
         else:
             # Zero weights: units of the old network ignore new inputs and new units.
             rows = merged[name][: len(value)].zero_()
             if name == first:
-                rows[:, to] = value[:, of]
+                rows[:, new_columns] = value[:, old_columns]
             else:
                 rows[:, : value.shape[1]] = value
     return merged

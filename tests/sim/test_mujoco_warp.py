@@ -14,42 +14,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 pytest.importorskip("mujoco_warp")
 
+from gpu_engines import CONFORMANCE_TESTS, assert_near, run_conformance_test, simulations
+
 from legged_envs import cli
-from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
 from legged_envs.conformance.motions import seen, trot
 from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, Simulation, make_simulation
+from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, Simulation
 from legged_envs.tasks import make_task_cfg
 
 pytestmark = pytest.mark.slow
-TESTS = [value for name, value in vars(tests).items() if name.startswith("test_")]
 CONSTANTS = ("body_subtreemass", "body_invweight0", "dof_invweight0")
-SLIDES = tests.test_a_robot_slides_as_far_as_its_friction_lets_it
 
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., Simulation]]:
-    made = []
-
-    def make(
-        num_envs: int = 2, reference: bool = False, scene: SceneCfg | None = None, **cfg: Any
-    ) -> Simulation:
-        name = "mujoco" if reference else "mujoco_warp"
-        made.append(
-            make_simulation(name, GO2, SimCfg(num_threads=1, **cfg), num_envs, "cpu", scene)
-        )
-        begin(made[-1])
-        return made[-1]
-
-    yield make
-    for sim in made:
-        sim.close()
+    yield from simulations("mujoco_warp")
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.__name__)
+@pytest.mark.parametrize("test", CONFORMANCE_TESTS, ids=lambda test: test.__name__)
 def test_the_conformance_tests_pass(test, make):
-    test(make, **({"seconds": 0.3} if test is SLIDES else {}))
+    run_conformance_test(test, make)
 
 
 def test_half_a_second_of_trot_is_within_a_hundredth_of_a_millimetre_of_the_cpu_engine(make):
@@ -60,17 +45,12 @@ def test_half_a_second_of_trot_is_within_a_hundredth_of_a_millimetre_of_the_cpu_
         "joint_vel": 1e-3,
         "joint_torque": 1e-3,
         "foot_pos_w": 1e-5,
-    }
-    tolerances |= {
         "contact_force_w": 0.02,
         "body_lin_vel_w": 1e-4,
         "body_ang_vel_w": 1e-3,
         "foot_lin_vel_w": 1e-4,
     }
-    for name, atol in tolerances.items():
-        torch.testing.assert_close(
-            own[name], reference[name], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
-        )
+    assert_near(own, reference, tolerances)
 
 
 def test_quantities_are_the_engines_own_arrays_and_stay_where_they_are(make):

@@ -26,9 +26,13 @@ class RigidBodyMaterialCfg(ConfigClass):
     restitution: float = 0.0
     """Coefficient of restitution."""
     friction_combine_mode: str = "average"
-    """Accepted and ignored."""
+    """Isaac Lab's rule for the friction of two materials.
+
+    Accepted and ignored: the robot's friction acts."""
     restitution_combine_mode: str = "average"
-    """Accepted and ignored."""
+    """Isaac Lab's rule for the restitution of two materials.
+
+    Accepted and ignored: the restitution is 0."""
 
     def check(self, name: str) -> None:
         """Check that the material is one that the ground may have.

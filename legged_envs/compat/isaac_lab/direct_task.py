@@ -10,7 +10,7 @@ import torch
 from gymnasium.vector.utils import batch_space, create_empty_array
 from torch import Tensor
 
-from legged_envs.compat.isaac_lab.environment import IsaacTask
+from legged_envs.compat.adapter import AdapterTask
 from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.task import Action, Observation, Space
@@ -20,7 +20,7 @@ METHOD_RESULT = "does not fit the spaces and num_envs: it is {} where {} is expe
 """Error about the result of a method; the fields are the given and the expected structure."""
 
 
-class DirectTask(IsaacTask):
+class DirectTask(AdapterTask):
     """Calls the methods of a user's ``DirectRLEnv``."""
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""Base classes of the environments and tasks in Isaac Lab's words."""
+"""Base class of the environments in Isaac Lab's words."""
 
 import random
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.compat.adapter import AdapterCfg, AdapterTask, OwnCfg, UserTask
+from legged_envs.compat.adapter import AdapterCfg, OwnCfg, UserTask
 from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.wrappers import TimeLimit
 
@@ -17,15 +17,6 @@ from legged_envs.wrappers import TimeLimit
 def full_name(cls: type) -> str:
     """Return module and name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-class IsaacTask(AdapterTask):
-    """Calls the methods of an :class:`IsaacEnv`."""
-
-    def first_seed(self) -> int:
-        seed: int | None = self.user.cfg.seed
-        # cfg.seed acts at the first reset alone: later ones continue the streams.
-        return super().first_seed() if seed is None else seed
 
 
 class IsaacEnv(UserTask):
@@ -44,6 +35,15 @@ class IsaacEnv(UserTask):
     def unwrapped(self) -> "IsaacEnv":
         """This object."""
         return self
+
+    @property
+    def initial_seed(self) -> int | None:
+        """Seed of the first reset, if that has none: ``cfg.seed``.
+
+        Later resets without a seed continue the random streams.
+        """
+        seed: int | None = self.cfg.seed
+        return seed
 
     @property
     def physics_dt(self) -> float:

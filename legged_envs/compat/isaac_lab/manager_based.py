@@ -7,16 +7,17 @@ from typing import Any
 import torch
 
 from legged_envs import managers
-from legged_envs.compat.adapter import OwnCfg, others_unchanged
+from legged_envs.compat.adapter import AdapterTask, OwnCfg
 from legged_envs.compat.isaac_lab import mdp as isaac_mdp
 from legged_envs.compat.isaac_lab.adapted_term import Adapted
 from legged_envs.compat.isaac_lab.cfg import SimulationCfg, world
-from legged_envs.compat.isaac_lab.environment import IsaacEnv, IsaacTask, full_name
+from legged_envs.compat.isaac_lab.environment import IsaacEnv, full_name
 from legged_envs.compat.isaac_lab.manager_view import ManagerView
 from legged_envs.compat.isaac_lab.noise import UniformNoiseCfg
 from legged_envs.compat.isaac_lab.recorder import RecorderManager
 from legged_envs.compat.isaac_lab.scene import InteractiveScene
 from legged_envs.compat.isaac_lab.scene_entity import resolved
+from legged_envs.compat.rows import others_unchanged
 from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
@@ -195,7 +196,7 @@ def _velocity_command(cfg: OwnCfg) -> dict[str, str]:
     return renamed
 
 
-class ManagerBasedTask(IsaacTask):
+class ManagerBasedTask(AdapterTask):
     """Calls the terms of a :class:`ManagerBasedEnv`, which they see as ``env``."""
 
     @property

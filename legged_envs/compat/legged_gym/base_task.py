@@ -150,7 +150,6 @@ class BaseTask(UserTask):
             core, statistics of the ended episodes under ``"episode"``, and time-outs under
             ``"time_outs"``.
         """
-        # A new dict: the caller may have kept the last one.
         # A new dict: the caller may have kept that of the last step.
         self.extras = {}
         stack: Any = self.stack

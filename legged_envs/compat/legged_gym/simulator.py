@@ -253,7 +253,6 @@ class Simulator:
             ang_vel: Angular velocities in the world frame, rad/s, shape (n, 3).
         """
         # The engine takes (w, x, y, z), and the angular velocity in the base frame.
-        # w comes first inside of this package, and angular velocities are in the base frame.
         quat = quat.roll(1, 1)
         ang_vel_b = rotation.rotate_inverse(quat, ang_vel[:, None])[:, 0]
         self.core.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel_b)

@@ -83,7 +83,6 @@ class LeggedGymTask(AdapterTask):
         return type(self.user)._pre_sim_step.__module__.startswith("legged_envs.compat.")
 
     def act(self, action: Tensor) -> None:
-        # Before the physics, for rewards on the change of velocity.
         # Before the physics step: rewards compare the velocities of two control steps.
         self.last_feet_vel = self.env.robot.foot_lin_vel_w.clone()
         clipped = self.user._pre_sim_step(action)
@@ -105,7 +104,6 @@ class LeggedGymTask(AdapterTask):
     def evaluate(self) -> Evaluation:
         user = self.user
         managers = self.managers
-        # Until observe() has returned, reset_idx() waits: the last observation comes first.
         # Set before the user's methods: reset_idx, if they call it, waits until after the step.
         self.is_evaluating = True
         user.post_physics_step()
@@ -145,7 +143,6 @@ class LeggedGymTask(AdapterTask):
     def observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
         user = self.user
         rows = self.env.all_ids if env_ids is None else env_ids
-        # In a step, post_physics_step has observed already.
         # In a step post_physics_step has just made the observation, noise included.
         if env_ids is not None or not self.is_evaluating:
             user._rows = rows
@@ -174,7 +171,6 @@ class LeggedGymTask(AdapterTask):
         super().place(env_ids, seeded)
 
     def choose_start(self, env_ids: Tensor) -> None:
-        # The method of the class: the attribute of the object would ask for this reset again.
         # The method of the class: the attribute of the object asks for a reset, and would come back
         # here.
         type(self.user).reset_idx(self.user, env_ids)

@@ -10,7 +10,7 @@ from legged_envs.state import preserve_contents
 
 
 class OmniIsaacTask(AdapterTask):
-    """Calls the methods of a user's ``RLTask``."""
+    """Task that calls the methods of a user's ``RLTask``, the task class of OmniIsaacGymEnvs."""
 
     actions_are_targets = False
 

@@ -31,7 +31,7 @@ COPIED_ATTRIBUTES = (
     "rgba",
     "material",
 )
-"""Attributes of a shape (MuJoCo: geom) that are copied when it is moved to another body."""
+"""Attributes of a shape (MuJoCo: geom) that stay when it becomes a shape of another body."""
 
 
 class Foot(NamedTuple):

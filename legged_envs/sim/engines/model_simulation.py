@@ -233,8 +233,15 @@ class ModelSimulation(ModelBody, Simulation):
         """Restore the state after construction of ``env_ids``, but for parameters."""
 
     def _read_parameter(self, name: str, default: bool) -> Tensor:
+        """Return a copy of a physics parameter of all environments, float32.
+
+        Args:
+            name: Name of the parameter.
+            default: True for the value of the model file, False for the present one.
+        """
         field = self._model_fields[name][0]
         values = None if default else self._field_to_read(field.name)
+        # None: the environments share the model's value.
         if values is None:
             values = torch.from_numpy(getattr(self.model, field.name)[None])
         values = field.sign * values[field.part]
