@@ -513,7 +513,7 @@ def test_without_a_reference_there_is_none_in_observations_rewards_and_terminati
     free = torch.tensor([True, False, True, False])
     motion_of(env).withhold(free)
     start_at(env, {0: ("trot", 10)})
-    observation = env._last_observation
+    observation = env.last_observation
     for step in range(3):
         motion = motion_of(env)
         assert torch.equal(motion.available, (~free).float())
@@ -981,7 +981,7 @@ def test_another_window_changes_the_reference_alone(make):
     assert (sizes[0]["reference"], sizes[1]["reference"]) == (2 * 34, 4 * 34)
     assert (sizes[0]["critic_reference"], sizes[1]["critic_reference"]) == (2 * 40, 4 * 40)
     for group in ("policy", "critic", "reference_mask"):
-        assert torch.equal(short._last_observation[group], usual._last_observation[group])
+        assert torch.equal(short.last_observation[group], usual.last_observation[group])
 
 
 def test_end_overrules_what_the_clips_say(make):
