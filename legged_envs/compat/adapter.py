@@ -1,14 +1,13 @@
-"""Base classes of tasks in the words of other frameworks: object, task and configuration."""
+"""The task that calls the methods of a user's object, and its configuration."""
 
 import copy
 import dataclasses
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -24,25 +23,22 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.changes import Changes, apply_changes
 from legged_envs.envs.manager_set import ManagerSet
 from legged_envs.envs.manager_task import ManagerTask
-from legged_envs.envs.task import Info
+from legged_envs.envs.task import Action, Info, Task
 from legged_envs.state import (
     State,
     copy_state,
-    is_state,
     map_tree,
     preserve_contents,
     replace_in_place,
 )
-from legged_envs.tables import TableRepr
-from legged_envs.wrappers import AutoReset, TimeLimit
-from legged_envs.wrappers.plumbing.layers import Env
+
+if TYPE_CHECKING:
+    from legged_envs.compat.user_task import UserTask
 
 OwnCfg: TypeAlias = Any
 """Configuration in the words of another framework; each framework has classes of its own."""
 FLAG_DTYPES = (torch.bool, torch.int32, torch.int64)
 """Dtypes of flags that a method may return."""
-NOT_STATE = ("core", "cfg", "extras", "_stack")
-"""Attributes of a user's object that are not a part of its saved state."""
 
 
 @dataclass
@@ -50,7 +46,10 @@ class AdapterCfg(TaskCfg):
     """Configuration of a task in the words of another framework."""
 
     user_class: Any = None
-    """Class with the methods of the task, which the user wrote: a subclass of :class:`UserTask`."""
+    """Class with the methods of the task, which the user wrote.
+
+    It is a subclass of :class:`~legged_envs.compat.user_task.UserTask`.
+    """
     own_cfg: OwnCfg = None
     """Configuration in the words of the framework, which the other fields were made from."""
 
@@ -94,8 +93,8 @@ class AdapterCfg(TaskCfg):
         return translated
 
 
-class AdapterTask(TerrainOrigins, ManagerTask):
-    """A task that calls the methods of a user's object.
+class AdapterTask(TerrainOrigins, Task):
+    """A task that calls the methods of a user's object, and has terms beside them.
 
     The managers of commands, actions and events exist while the constructor of the object runs.
     The other managers, which may evaluate its methods, are built afterwards.
@@ -127,9 +126,14 @@ class AdapterTask(TerrainOrigins, ManagerTask):
 
     def attach(self, env: CoreVectorEnv) -> None:
         super().attach(env)
+        # Only now: the environment has given the task its own copy of the configuration.
+        self.terms = ManagerTask(self.cfg)
+        """The part of the task that managers evaluate."""
+        self.terms.attach(env)
         # The object gets the environment first: terms and its constructor look everything up there.
         self.user.core = env
         self.managers = ManagerSet(env, self.context)
+        self.terms.managers = self.managers
         self.managers.build_motion(self.cfg)
         self.prepare()
         if self._makes_user:
@@ -151,12 +155,11 @@ class AdapterTask(TerrainOrigins, ManagerTask):
 
     def build_evaluation(self) -> Spaces:
         """Build the managers that evaluate terms, and return the spaces."""
-        managers = self.managers
-        managers.build_evaluation(self.cfg)
-        self.cost_names = managers.costs.names
-        self.cost_limits = managers.costs.limits
-        self.log_names = managers.log_names
-        return managers.spaces(self.cfg)
+        spaces = self.terms.build_evaluation()
+        self.cost_names = self.terms.cost_names
+        self.cost_limits = self.terms.cost_limits
+        self.log_names = self.terms.log_names
+        return spaces
 
     def verify(self) -> None:
         """Begin episodes and take a step, so that methods that do not fit are found at once.
@@ -189,15 +192,30 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         seed = self.user.initial_seed
         return super().first_seed() if seed is None else seed
 
+    def act(self, action: Action) -> None:
+        self.terms.act(action)
+
+    def advance(self) -> None:
+        self.terms.advance()
+
     def place(self, env_ids: Tensor, seeded: bool) -> None:
         if seeded:
-            self.randomise(env_ids)
+            self.terms.randomise(env_ids)
         self.choose_start(env_ids)
 
     def choose_start(self, env_ids: Tensor) -> None:
         """Draw commands and first poses of ``env_ids``, shape (n,)."""
         self.managers.commands.reset(env_ids)
         self.managers.events.reset(env_ids)
+
+    def begin_episodes(self, env_ids: Tensor) -> None:
+        self.terms.begin_episodes(env_ids)
+
+    def end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
+        return self.terms.end_episodes(env_ids, steps)
+
+    def forget_last_observation(self) -> None:
+        self.terms.forget_last_observation()
 
     def check_result(
         self,
@@ -278,7 +296,7 @@ class AdapterTask(TerrainOrigins, ManagerTask):
     def state(self) -> State:
         # A namespace is compared as a whole: attributes may exist at some times only.
         own = SimpleNamespace(**copy_state(self.user.stateful_attributes()))
-        return {**super().state(), "task": own}
+        return {**self.terms.state(), "task": own}
 
     def check_state(self, state: State) -> None:
         given = vars(state["task"])
@@ -289,8 +307,11 @@ class AdapterTask(TerrainOrigins, ManagerTask):
         tensors = {name: given[name] for name in expected}
         check_same_structure(tensors, expected, f"the state of {type(self.user).__name__}")
 
+    def load_changes(self, state: State) -> None:
+        self.terms.load_changes(state)
+
     def load_state(self, state: State) -> None:
-        super().load_state(state)
+        self.terms.load_state(state)
         for name, value in vars(state["task"]).items():
             # In place: other attributes, or a learner, may hold views of the same tensors.
             present = vars(self.user).get(name)
@@ -299,114 +320,6 @@ class AdapterTask(TerrainOrigins, ManagerTask):
     def close(self) -> None:
         # Extras may hold large tensors.
         self.user.extras = {}
-        super().close()
-
-
-class UserTask(TableRepr, ABC):
-    """A task as a user writes it: methods with the names of another framework.
-
-    It is not an environment of Gymnasium; :attr:`core` is. Attributes that this object does not
-    have are those of ``core`` and of its task: ``robot``, ``sim``, ``random``, ``num_envs``,
-    ``device``, ``step_dt``, … So it serves as ``env`` of the terms of :mod:`legged_envs.mdp`.
-    """
-
-    ADAPTER: ClassVar[type[AdapterTask]] = AdapterTask
-    """Class of the task that calls the methods."""
-    core: CoreVectorEnv
-    """The vector environment."""
-    cfg: OwnCfg
-    """Configuration in the words of the framework; ``core.cfg`` is made from it."""
-    extras: Info
-    """Results that the task reports; ``extras["log"]`` and ``extras["episode"]`` join
-    ``info["log"]``."""
-
-    def make_core(self, cfg: OwnCfg, num_envs: int, **arguments: Any) -> None:
-        """Make the environment, unless it exists because it makes this object.
-
-        Args:
-            cfg: Configuration in the words of the framework.
-            num_envs: Number of environments.
-            arguments: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
-        """
-        self.cfg = cfg
-        self.extras = {}
-        # make_vec has made the environment, and the environment makes this object.
-        if "core" in vars(self):
-            return
-        task = self.ADAPTER(type(self).task_cfg(cfg), user=self)
-        options = {"array": "torch", "observations": "dict", **arguments}
-        CoreVectorEnv(task, num_envs, **options)
-
-    @classmethod
-    def task_cfg(cls, cfg: OwnCfg) -> AdapterCfg:
-        """Translate a framework's configuration into that of a task.
-
-        Args:
-            cfg: Configuration in the words of the framework, such as a ``DirectRLEnvCfg``.
-
-        Returns:
-            The configuration of this package with the same content.
-        """
-        translated = cls._translate(cfg)
-        fields = {}
-        for field in dataclasses.fields(TaskCfg):
-            fields[field.name] = getattr(translated, field.name)
-        return AdapterCfg(**fields, user_class=cls, own_cfg=cfg)
-
-    @classmethod
-    @abstractmethod
-    def _translate(cls, cfg: OwnCfg) -> TaskCfg:
-        """Return robot, simulation, time limit and terms of ``cfg``."""
-
-    @property
-    def initial_seed(self) -> int | None:
-        """Seed of the first reset, if that has none; None: the operating system draws it."""
-        return None
-
-    def construct(self, cfg: OwnCfg) -> None:
-        """Call the constructor as the framework does."""
-        self.__init__(cfg)  # type: ignore[misc]
-
-    def check_methods(self) -> None:
-        """Check that the task has the methods that it needs.
-
-        Raises:
-            TypeError: If one is missing; the error names class and method.
-        """
-
-    @property
-    def stack(self) -> AutoReset:
-        """The environment with the task's time limit and autoreset in the same step."""
-        if "_stack" not in vars(self):
-            core = self.core
-            env: Env = core  # the time limit is inside, so that autoreset sees its ends
-            steps = core.max_episode_length
-            if steps is not None:
-                env = TimeLimit(env, steps, is_finite_horizon=core.cfg.is_finite_horizon)
-            self._stack = AutoReset(env)
-        return self._stack
-
-    def stateful_attributes(self) -> State:
-        """Return the attributes that a saved state holds, by name.
-
-        These are tensors, numbers and objects with a state, also in dicts and lists.
-        """
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in NOT_STATE and is_state(value)
-        }
-
-    def _describe(self) -> str:
-        return f"{self.core}" if "core" in vars(self) else ""
-
-    def __getattr__(self, name: str) -> Any:
-        # vars, because getattr would call this method again. Names with two underscores are asked
-        # for by copy and pickle, which must not find those of another object.
-        core = vars(self).get("core")
-        if core is not None and not name.startswith("__"):
-            for owner in (core, core.task):
-                if hasattr(owner, name):
-                    return getattr(owner, name)
-        hint = "" if core is not None else "; __init__ must call that of its base class"
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+        self.terms.close()
+        del self.managers
+        del self.env

@@ -11,7 +11,7 @@ from torch import Tensor
 from legged_envs.state import State, copy_rows, restore_rows
 
 if TYPE_CHECKING:
-    from legged_envs.compat.adapter import UserTask
+    from legged_envs.compat.user_task import UserTask
 
 
 @contextmanager

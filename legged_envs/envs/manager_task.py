@@ -20,9 +20,13 @@ class ManagerTask(Task):
     """The managers; deleted when the environment is closed."""
 
     def build(self) -> Spaces:
-        managers = ManagerSet(self.env)
-        self.managers = managers
-        managers.build_motion(self.cfg)
+        self.managers = ManagerSet(self.env)
+        self.managers.build_motion(self.cfg)
+        return self.build_evaluation()
+
+    def build_evaluation(self) -> Spaces:
+        """Build the managers that evaluate terms, and return the spaces."""
+        managers = self.managers
         managers.build_evaluation(self.cfg)
         self.cost_names = managers.costs.names
         self.cost_limits = managers.costs.limits

@@ -1464,7 +1464,7 @@ def test_feet_out_of_reach_are_named():
     high = Clip("tiptoe", GO2, 0.1, Planted((Key(0.0, 0.6),), stance))
     with pytest.raises(MotionError, match=r"'go2': frame 0: '.._foot'"):
         make_motion(high)
-    with pytest.raises(ValueError, match="0.11 s at 50 Hz"):
+    with pytest.raises(ValueError, match=r"0\.11 s"):
         make_motion(replace(high, duration=0.11))
 
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import legged_envs
+from legged_envs.envs.task import Task
 
 ROOT = Path(legged_envs.__file__).parent
 RL_LIBRARIES = (
@@ -61,7 +63,7 @@ FORBIDDEN = {
         "legged_envs.wrappers",
         *RL_LIBRARIES,
     ),
-    "compat.adapter": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
+    "compat.user_task": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
     "compat.isaac_gym": ("gymnasium", "torch", "mujoco", "numpy", *RL_LIBRARIES),
     "compat.isaac_lab": ("mujoco", "legged_envs.tasks", *RL_LIBRARIES),
     "compat.legged_gym": ("mujoco", *RL_LIBRARIES),
@@ -114,6 +116,7 @@ USES_REGISTER = {"legged_envs.compat.legged_gym.task_registry"}
 BLOCK = """
 import importlib, importlib.abc, sys
 import legged_envs
+from legged_envs.envs.task import Task
 for name in [n for n in sys.modules if n.startswith("legged_envs.") or n.split(".")[0] in {blocked!r}]:
     del sys.modules[name]
 class Block(importlib.abc.MetaPathFinder):
@@ -289,3 +292,21 @@ def test_only_the_registry_of_a_framework_reaches_up_through_the_package_itself(
         if "legged_envs" in imported and room_of(module) in below
     }
     assert reaching == USES_REGISTER
+
+
+@pytest.mark.parametrize(
+    "user_class",
+    [
+        "isaac_lab:DirectMARLEnv",
+        "isaac_lab:ManagerBasedRLEnv",
+        "legged_gym:LeggedRobot",
+        "omni_isaac_gym:RLTask",
+    ],
+)
+def test_three_steps_of_inheritance_lead_from_the_interface_to_the_task_of_a_users_object(
+    user_class,
+):
+    module, _, name = user_class.partition(":")
+    adapter = getattr(import_module(f"legged_envs.compat.{module}"), name).ADAPTER
+    ancestors = [base for base in adapter.__mro__ if issubclass(base, Task)]
+    assert 1 <= len(ancestors) - 1 <= 3

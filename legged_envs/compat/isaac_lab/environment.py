@@ -9,7 +9,8 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.compat.adapter import AdapterCfg, OwnCfg, UserTask
+from legged_envs.compat.adapter import AdapterCfg, OwnCfg
+from legged_envs.compat.user_task import UserTask
 from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.wrappers import TimeLimit
 

@@ -210,17 +210,17 @@ class ManagerBasedTask(AdapterTask):
         user = self.user
         user.common_step_counter += 1
         user.scene.update(self.env.step_dt)
-        evaluation = super().evaluate()
+        evaluation = self.terms.evaluate()
         if user.recorder_manager is not None:
             user.recorder_manager.end_step(evaluation)
         return evaluation
 
     def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
         if env_ids is None:
-            return super().observe(None)
+            return self.terms.observe(None)
         terms = {name: term.attributes for name, term in self.user.class_terms.items()}
         with others_unchanged(self.user, env_ids, **terms):
-            return super().observe(env_ids)
+            return self.terms.observe(env_ids)
 
     def choose_start(self, env_ids: torch.Tensor) -> None:
         self.user._reset_idx(env_ids)

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor
 
-from legged_envs.compat.adapter import AdapterTask, OwnCfg, UserTask
+from legged_envs.compat.adapter import AdapterTask, OwnCfg
 from legged_envs.compat.legged_gym.cfg_checks import check_fields
 from legged_envs.compat.legged_gym.simulator import Simulator
 from legged_envs.compat.legged_gym.task import LeggedGymTask
+from legged_envs.compat.user_task import UserTask
 from legged_envs.envs.task import Info
 
 ObsBuf = Tensor

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from legged_envs.checks import whole_number
-from legged_envs.compat.adapter import AdapterCfg, UserTask
+from legged_envs.compat.adapter import AdapterCfg
 from legged_envs.compat.isaac_lab.direct import ACTIONS
 from legged_envs.compat.omni_isaac_gym.sim_config import TASK_FIELDS, SimConfig
 from legged_envs.compat.omni_isaac_gym.task import OmniIsaacTask
 from legged_envs.compat.omni_isaac_gym.vec_env import VecEnvBase
 from legged_envs.compat.omni_isaac_gym.world import World
+from legged_envs.compat.user_task import UserTask
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
