@@ -194,9 +194,11 @@ double clipped(double number, const Json& bounds) {
 
 struct Measured {
   Numbers quat, ang_vel, joint_pos, joint_vel;  // of the base (w, x, y, z), and in its frame, rad/s; rad, rad/s
+  Numbers scan;                                 // how far the ground is below the base, m; empty without a scan
 };
 
-const std::set<std::string> KNOWN = {"command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock"};
+const std::set<std::string> KNOWN = {"command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock",
+                                     "height_scan"};
 
 struct Controller {
   Network network;
@@ -241,6 +243,7 @@ struct Controller {
     now["action"] = action;
     now["joint_pos"] = robot.joint_pos;
     for (std::size_t i = 0; i < fallback.size(); ++i) now["joint_pos"][i] -= fallback[i];
+    now["height_scan"] = robot.scan;
     now["clock"] = {std::sin(2 * mjPI * stride), std::cos(2 * mjPI * stride)};
     past.push_front(now);
     if (past.size() > kept) past.pop_back();
@@ -284,6 +287,43 @@ struct Controller {
   }
 };
 
+// --- Heights at points of the world, as the contract's entry "scan" says. A real robot has a map of them --------------
+
+struct Ground {
+  double low_x = 0.0, low_y = 0.0, cell = 1.0;
+  int cells_x = 1, cells_y = 1;
+  Numbers heights = Numbers(4, 0.0);  // a plane; else of all points, those of one x together
+
+  void read(const mjModel* model) {
+    for (int geom = 0; geom < model->ngeom && model->nhfield; ++geom) {
+      if (model->geom_type[geom] != mjGEOM_HFIELD) continue;
+      const int rows = model->hfield_nrow[0], columns = model->hfield_ncol[0];  // along y, along x
+      const mjtNum *size = model->hfield_size, *place = model->geom_pos + 3 * geom;
+      low_x = place[0] - size[0];
+      low_y = place[1] - size[1];
+      cells_x = columns - 1;
+      cells_y = rows - 1;
+      cell = 2.0 * size[0] / cells_x;
+      heights.assign(static_cast<std::size_t>(rows) * columns, 0.0);
+      for (int i = 0; i < columns; ++i)
+        for (int j = 0; j < rows; ++j)
+          heights[static_cast<std::size_t>(i) * rows + j] = place[2] + size[2] * model->hfield_data[j * columns + i];
+    }
+  }
+  double at(int i, int j) const { return heights[static_cast<std::size_t>(i) * (cells_y + 1) + j]; }
+  double operator()(double x, double y, const std::string& lookup) const {
+    const double along_x = std::clamp((x - low_x) / cell, 0.0, 1.0 * cells_x);
+    const double along_y = std::clamp((y - low_y) / cell, 0.0, 1.0 * cells_y);
+    const int i = std::min(static_cast<int>(along_x), cells_x - 1), j = std::min(static_cast<int>(along_y), cells_y - 1);
+    const double u = along_x - i, v = along_y - j;
+    const double h00 = at(i, j), h10 = at(i + 1, j), h01 = at(i, j + 1), h11 = at(i + 1, j + 1);
+    if (lookup == "lowest") return std::min({h00, h10, h01});  // of three corners
+    if (lookup == "bilinear") return (1 - v) * ((1 - u) * h00 + u * h10) + v * ((1 - u) * h01 + u * h11);
+    if (lookup != "height") throw std::runtime_error("this loop knows no lookup " + lookup);
+    return u >= v ? h00 + u * (h10 - h00) + v * (h11 - h10) : h00 + u * (h11 - h01) + v * (h01 - h00);
+  }
+};
+
 // --- The robot in MuJoCo. A real one's read() asks sensors, its write() sends targets, gains and limits to its motors 
 
 struct Robot {
@@ -291,6 +331,8 @@ struct Robot {
   mjData* data;
   std::vector<int> motors, positions, velocities;
   int steps;
+  Ground ground;
+  Json look;  // the contract's entry "scan"
 
   Robot(const std::string& path, const Json& about) {
     char error[1000] = "";
@@ -308,6 +350,8 @@ struct Robot {
       velocities.push_back(model->jnt_dofadr[joint]);
     }
     steps = static_cast<int>(std::lround(about["control_dt"].number / model->opt.timestep));
+    ground.read(model);
+    if (about.has("scan")) look = about["scan"];
   }
   ~Robot() {
     mj_deleteData(data);
@@ -315,10 +359,26 @@ struct Robot {
   }
 
   Measured read() const {
-    Measured seen{{data->qpos + 3, data->qpos + 7}, {data->qvel + 3, data->qvel + 6}, {}, {}};
+    Measured seen{{data->qpos + 3, data->qpos + 7}, {data->qvel + 3, data->qvel + 6}, {}, {}, scan()};
     for (int i : positions) seen.joint_pos.push_back(data->qpos[i]);
     for (int i : velocities) seen.joint_vel.push_back(data->qvel[i]);
     return seen;
+  }
+  Numbers scan() const {  // at a grid that turns with the heading, points of one x together
+    Numbers below;
+    if (look.kind != 'o') return below;
+    const mjtNum* p = data->qpos;
+    const double w = p[3], x = p[4], y = p[5], z = p[6];
+    const double yaw = std::atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z));
+    const double limit = look["limit"].number;
+    for (double ahead : look["x"].numbers())
+      for (double left : look["y"].numbers()) {
+        const double at_x = p[0] + std::cos(yaw) * ahead - std::sin(yaw) * left;
+        const double at_y = p[1] + std::sin(yaw) * ahead + std::cos(yaw) * left;
+        const double height = p[2] - ground(at_x, at_y, look["lookup"].text) - look["offset"].number;
+        below.push_back(std::clamp(height, -limit, limit));
+      }
+    return below;
   }
   void write(const Numbers& target) {
     for (std::size_t i = 0; i < target.size(); ++i) data->ctrl[motors[i]] = target[i];

@@ -38,7 +38,7 @@ class Controller:  # from a command and what a robot measures to the targets of 
         )
         self.terms = [term for terms in about["inputs"].values() for term in terms]
 
-    def __call__(self, command, quat, gyro, q, dq):
+    def __call__(self, command, quat, gyro, q, dq, scan=()):
         (w, x, y, z), stride, gait, about = (
             quat,
             self.time / self.gait["period"],
@@ -56,6 +56,7 @@ class Controller:  # from a command and what a robot measures to the targets of 
         now |= {
             "action": self.action,
             "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25)))),
+            "height_scan": scan,
         }
         if strange := {
             t["name"]
@@ -94,6 +95,33 @@ class Controller:  # from a command and what a robot measures to the targets of 
         return target
 
 
+class Ground:  # heights at points of the world, as the contract's entry "scan" says; a real robot has a map of them
+    def __init__(self, model):
+        self.low, self.scale, self.heights = np.zeros(2), 1.0, np.zeros((2, 2))  # a plane
+        if model.nhfield:
+            half_x, half_y, span, _ = model.hfield_size[0]
+            geom = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_HFIELD)[0]
+            place = model.geom_pos[geom]
+            rows, columns = model.hfield_nrow[0], model.hfield_ncol[0]  # along y, along x
+            self.low, self.scale = place[:2] - (half_x, half_y), 2.0 * half_x / (columns - 1)
+            self.heights = place[2] + span * model.hfield_data.reshape(rows, columns).T
+
+    def __call__(self, points, lookup):  # (n, 2) -> (n,)
+        cells = np.array(self.heights.shape) - 1
+        along = np.clip((points - self.low) / self.scale, 0.0, cells)
+        i, j = np.minimum(along.astype(int), cells - 1).T
+        u, v = along.T - (i, j)
+        h00, h10 = self.heights[i, j], self.heights[i + 1, j]
+        h01, h11 = self.heights[i, j + 1], self.heights[i + 1, j + 1]
+        if lookup == "lowest":  # of three corners
+            return np.minimum(np.minimum(h00, h10), h01)
+        if lookup == "bilinear":
+            return (1 - v) * ((1 - u) * h00 + u * h10) + v * ((1 - u) * h01 + u * h11)
+        upper = h00 + u * (h10 - h00) + v * (h11 - h10)
+        lower = h00 + u * (h11 - h01) + v * (h01 - h00)
+        return np.where(u >= v, upper, lower)  # the surface: two triangles
+
+
 class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends targets, kp, kd and limits to the motors
     def __init__(self, path, about):
         self.model, names = mujoco.MjModel.from_xml_path(path), about["joint_names"]
@@ -106,16 +134,31 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
             [(j.qposadr[0], j.dofadr[0]) for j in map(self.model.joint, names)]
         ).T
         self.steps = round(about["control_dt"] / self.model.opt.timestep)
+        self.ground, self.look = Ground(self.model), about.get("scan")
 
     def read(
         self,
-    ):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s
+    ):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s; heights
         return (
             self.data.qpos[3:7],
             self.data.qvel[3:6].copy(),
             self.data.qpos[self.angles],
             self.data.qvel[self.speeds],
+            self.scan() if self.look else (),
         )
+
+    def scan(self):  # how far the ground is below the base at a grid that turns with the heading
+        (w, x, y, z), look = self.data.qpos[3:7], self.look
+        yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        ahead, left = np.repeat(look["x"], len(look["y"])), np.tile(look["y"], len(look["x"]))
+        points = self.data.qpos[:2] + np.transpose(
+            (
+                np.cos(yaw) * ahead - np.sin(yaw) * left,
+                np.sin(yaw) * ahead + np.cos(yaw) * left,
+            )
+        )
+        below = self.data.qpos[2] - self.ground(points, look["lookup"]) - look["offset"]
+        return np.clip(below, -look["limit"], look["limit"])
 
     def write(self, target):
         self.data.ctrl[self.motors] = target

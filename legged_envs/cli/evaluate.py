@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from legged_envs.checks import whole_number
+from legged_envs.cli.foreign import is_foreign
 from legged_envs.cli.tiles import choose_tiles, terrain_of_task
 from legged_envs.policy.header import record_evaluation
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
@@ -26,7 +27,11 @@ class EvaluateCfg:
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy."""
+    """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
+    another framework: .onnx, or .pt."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
     episodes: int = 256
     """Number of episodes, for a mimic task of each clip."""
     clips: tuple[str, ...] = ()
@@ -64,11 +69,13 @@ def evaluate(cfg: EvaluateCfg) -> None:
     changes = dict(cfg.changes)
     changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
     from legged_envs.evaluation.evaluator import EVALUATION_SEED
+    from legged_envs.policy.foreign.summary import print_foreign
     from legged_envs.policy.policy import policy_and_task, policy_file, shipped_file
 
     policy, task, all_changes = policy_and_task(
-        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions
+        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract
     )
+    print_foreign(policy)
     file = shipped_file(cfg.task_id) if cfg.policy is None else policy_file(cfg.policy)
     if cfg.record:
         # Before the episodes, which take long.
@@ -121,7 +128,7 @@ def run_evaluation(
 
     console = Console()
     with showing(console, LINE_INTERVAL) as show:
-        result = evaluator.run(act, seed=seed, show=show)
+        result = evaluator.run(act, seed=seed, show=show, reset=policy.reset)
     result.print(console)
     if cfg.picture is not None:
         from legged_envs.evaluation.plots import plot_crossings
@@ -156,6 +163,11 @@ def check_options(cfg: EvaluateCfg) -> None:
         raise ValueError(
             "--record is of the policy's own task: "
             "it takes no --changes, --clips, --motions, tiles or --sim"
+        )
+    if cfg.record and is_foreign(cfg.policy, cfg.contract):
+        raise ValueError(
+            "--record writes into a policy file of this package: "
+            "write the numbers of another framework's policy to a file with --json"
         )
     check_output("--picture", cfg.picture, endings=(".png",))
     if cfg.picture is not None:

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from legged_envs.runs.options import TaskId
 from legged_envs.system_checks import check_installed, check_output
 from legged_envs.tasks import plain_id
+
+Format = Literal["unitree-rl-lab", "unitree-rl-gym", "rl-sar", "mjlab"]
+"""Formats of other frameworks."""
 
 
 @dataclass
@@ -20,13 +24,19 @@ class ExportCfg:
     """A new or empty folder for the files."""
     half: bool = False
     """Round the weights to 16-bit floats, which halves the size of policy.safetensors."""
+    format: Format | None = None
+    """Write the policy for the control loops of another framework instead. Default: for any loop,
+    with the contract of this package."""
+    card: bool = False
+    """Also write README.md, a model card: robot, task, evaluation, costs and licence."""
 
 
 def export(cfg: ExportCfg) -> None:
     """Write a policy with everything that runs it without this package.
 
     Writes policy.onnx and policy.safetensors, both with the contract between policy and robot, and
-    scene.xml, the robot as plain MuJoCo reads it. examples/deploy.py drives it.
+    scene.xml, the robot on its ground for plain MuJoCo. With --format, writes the files of another
+    framework.
     """
     plain_id(cfg.task_id)
     check_output("--folder", cfg.folder, "folder")
@@ -36,7 +46,21 @@ def export(cfg: ExportCfg) -> None:
         raise ValueError(
             f"--folder must be empty or new, got {str(cfg.folder)!r}: nothing is overwritten"
         )
+    if cfg.format is not None and cfg.half:
+        raise ValueError(
+            f"--half is for policy.safetensors, which --format {cfg.format} does not write: "
+            "leave one of them out"
+        )
     from legged_envs.policy.export import export as export_policy
+    from legged_envs.policy.export import export_card
 
-    paths = export_policy(cfg.task_id, cfg.policy, cfg.folder, cfg.half)
+    paths: tuple[Path, ...]
+    if cfg.format is None:
+        paths = export_policy(cfg.task_id, cfg.policy, cfg.folder, cfg.half)
+    else:
+        from legged_envs.policy.foreign.writing import export_format
+
+        paths = export_format(cfg.task_id, cfg.policy, cfg.folder, cfg.format)
+    if cfg.card:
+        paths += (export_card(cfg.task_id, cfg.policy, cfg.folder),)
     print("wrote", *paths)

@@ -28,7 +28,11 @@ class PlayCfg:
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy."""
+    """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
+    another framework: .onnx, or .pt."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
     video: Path | None = None
     """Write an mp4 here instead of opening a window. Without a display, play.mp4 is written."""
     vx: float | None = None
@@ -81,12 +85,16 @@ def play(cfg: PlayCfg) -> None:
     video = find_video_path(cfg)
     command = make_command(cfg)
     changes = make_changes(cfg)
+    from legged_envs.policy.foreign.summary import print_foreign
     from legged_envs.policy.policy import policy_and_task
     from legged_envs.viewing.play import play as play_locally
     from legged_envs.viewing.scenes import make_scenes
     from legged_envs.viewing.watch import find_height_scan
 
-    policy, task, _ = policy_and_task(cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions)
+    policy, task, _ = policy_and_task(
+        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract
+    )
+    print_foreign(policy)
     if cfg.scan:
         # Raises the error that the task has no scan, before environments are made.
         find_height_scan(task)

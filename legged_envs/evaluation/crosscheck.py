@@ -27,6 +27,7 @@ from legged_envs.evaluation.crosscheck_comparison import compare, comparison_tab
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.policy.foreign.summary import print_foreign
 from legged_envs.policy.policy import POLICY_FILE, Policy, policy_and_task, policy_file, save_onnx
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines import find_device, find_engine, known_engines
@@ -61,7 +62,7 @@ def installed_engines() -> tuple[str, ...]:
 
 
 def crosscheck(
-    options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path
+    options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path | None
 ) -> tuple[dict[str, Recording], str]:
     """Run a policy from the same initial states with the same commands on each engine.
 
@@ -72,7 +73,8 @@ def crosscheck(
         options: Options of `legged-envs crosscheck`.
         cfg: Configuration of the task.
         policy: Policy that was trained on the task.
-        onnx: ONNX file of the policy, for the plain loop.
+        onnx: ONNX file of the policy, for the plain loop. None: the policy is one of another
+            framework, and acts in the plain loop too.
 
     Returns:
         A pair. The recording of each run, by name of the engine: arrays (steps, robots, …), and
@@ -97,7 +99,7 @@ def crosscheck(
         runs[sim] = _stacked(rows, start.command)
     assert start is not None
     try:
-        rows, error = _run_plain_loop(onnx, cfg, start, steps)
+        rows, error = _run_plain_loop(onnx or policy, cfg, start, steps)
     # A contract that the plain loop cannot run is a finding, not an error.
     except ValueError as reason:
         return runs, f"no {PLAIN} loop from the contract alone: {reason}"
@@ -147,6 +149,7 @@ def _run_engine(
         # `--changes` may have made a task that the policy does not fit.
         policy.check(core)
         observation, _ = envs.reset(seed=options.seed)
+        policy.reset()
         first_group = next(iter(policy.inputs))
         start = _start(core, observation[first_group])
         rows = []
@@ -199,12 +202,12 @@ def _as_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _run_plain_loop(
-    onnx: Path, cfg: TaskCfg, start: Start, steps: int
+    source: Path | Policy, cfg: TaskCfg, start: Start, steps: int
 ) -> tuple[list[Recording], float]:
     """Return the states after each step, and the error of the first observation."""
     if cfg.scene.terrain is not None:
         raise ValueError("the task is on rough ground, and this loop on a plane")
-    loop = PlainLoop(onnx, cfg.robot, cfg.sim)
+    loop = PlainLoop(source, cfg.robot, cfg.sim)
     loop.start(start.state, start.command, start.phase)
     error = abs(loop.observe() - start.observation).max(initial=0.0)
     rows = [loop.step() for _ in range(steps)]
@@ -228,7 +231,10 @@ def main(options: CrosscheckCfg) -> None:
     Raises:
         ValueError: If `options.seconds` is too short or the task is not a velocity task.
     """
-    policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
+    policy, cfg, _ = policy_and_task(
+        options.task_id, options.policy, options.changes, description=options.contract
+    )
+    print_foreign(policy)
     least = SETTLING_SECONDS + cfg.sim.step_dt
     if options.seconds < least:
         raise ValueError(
@@ -238,9 +244,11 @@ def main(options: CrosscheckCfg) -> None:
     # The file that others run is checked, not one that this version would export today.
     file = policy_file(options.policy or "")
     with TemporaryDirectory() as folder:
-        onnx = file.with_name("policy.onnx")
+        onnx: Path | None = file.with_name("policy.onnx")
         is_run = options.policy is not None and file.name == POLICY_FILE
-        if not is_run or not onnx.is_file():
+        if "foreign" in policy.contract:
+            onnx = None
+        elif onnx is None or not is_run or not onnx.is_file():
             onnx = Path(folder) / "policy.onnx"
             save_onnx(onnx, policy, {"inputs": policy.inputs, **policy.contract})
         runs, remark = crosscheck(options, cfg, policy, onnx)

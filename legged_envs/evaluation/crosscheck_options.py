@@ -17,6 +17,9 @@ class CrosscheckCfg(Configuration):
     """Registered id of a velocity task, or module:Id of another package's task."""
     policy: Path | None = None
     """A policy.safetensors, or the run folder with it. None: the policy that this package ships."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
     sims: tuple[str, ...] = ()
     """Names of the physics engines. The first one is the reference for the others. Empty: all that
     are installed."""

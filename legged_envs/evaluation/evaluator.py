@@ -1,6 +1,6 @@
 """Evaluation of a policy on episodes with a random seed that trainings do not use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -85,6 +85,7 @@ class Evaluator:
         still: bool = True,
         seed: int = EVALUATION_SEED,
         show: Show = show_nothing,
+        reset: Callable[[], None] | None = None,
     ) -> Any:
         """Evaluate a policy.
 
@@ -94,14 +95,19 @@ class Evaluator:
                 tasks on flat ground.
             seed: Random seed of initial states and commands.
             show: Reports the progress. An error that it raises aborts the evaluation.
+            reset: Called before each rollout, to clear the memory of a policy. None: it has none.
 
         Returns:
             A `VelocityEvaluation`, `TerrainEvaluation`, `MimicEvaluation` or `TaskEvaluation`,
             depending on the kind of task.
         """
+        if reset is not None:
+            reset()
         moving = self.rollout(policy, seed, show=show)
         standing = None
         if still and self.metrics.EVALUATES_STANDING:
+            if reset is not None:
+                reset()
             standing = self.rollout(policy, seed, still=True, show=show)
         return self.metrics.result(moving.measures, moving.alive, standing)
 

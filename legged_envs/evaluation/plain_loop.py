@@ -9,8 +9,10 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import torch
 
 from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
+from legged_envs.policy.policy import Policy
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
@@ -27,6 +29,12 @@ TEXT_ENTRIES = ("task_id", "robot", "action")
 
 NEEDED_ENTRIES = (*ROBOT_ENTRIES, "inputs", "action_scale", *LATER_ENTRIES)
 """Entries of a contract without which the loop cannot run."""
+
+NetworkFunction = Callable[[np.ndarray], np.ndarray]
+"""Function from observations to actions. Shapes: (n, size) → (n, num_actions), float32."""
+
+Values = dict[str, np.ndarray]
+"""Name of an observation term → its value, neither clipped nor scaled."""
 
 DOWN = (0.0, 0.0, -1.0)
 """Direction of gravity in the world."""
@@ -99,7 +107,7 @@ class PlainLoop:
     The model is that of the robot. Gains, limits, joint order and pose are those of the contract.
 
     Args:
-        path: ONNX file with a contract.
+        source: ONNX file with a contract, or a policy of another framework.
         robot: Robot of the task.
         cfg: Physics of the task.
 
@@ -116,18 +124,13 @@ class PlainLoop:
     data: list[mujoco.MjData]
     """State of each robot."""
 
-    def __init__(self, path: Path, robot: RobotCfg, cfg: SimCfg):
-        import onnx
-        from onnx.reference import ReferenceEvaluator
-
-        model = onnx.load(str(path))
-        contract: Contract = {}
-        for entry in model.metadata_props:
-            is_text = entry.key in TEXT_ENTRIES
-            contract[entry.key] = entry.value if is_text else json.loads(entry.value)
-        _check_contract(path, contract)
-        # The slowest of the runtimes, and the one that needs no further package.
-        self._network: Any = ReferenceEvaluator(model)
+    def __init__(self, source: Path | Policy, robot: RobotCfg, cfg: SimCfg):
+        if isinstance(source, Policy):
+            contract = source.contract
+            self._network = _network_of(source)
+        else:
+            contract, self._network = _read_onnx(source)
+        _check_contract(source, contract)
         self._terms: list[dict[str, Any]] = contract["observation"]
         self._observation_limit = contract["observation_limit"]
 
@@ -161,6 +164,10 @@ class PlainLoop:
         self._feet = [self.model.body(name).id for name in robot.foot_names]
         self._gait: dict[str, Any] = contract.get("gait", {})
         self._swing = _swing_table(self._gait, names)
+        # Of each robot, the values of earlier steps, the newest first.
+        self._past: list[list[Values]] = []
+        ages = [term.get("steps_ago", 0) for term in self._terms]
+        self._oldest = max(ages, default=0)
 
     def start(self, state: Recording, command: np.ndarray, phase: np.ndarray) -> None:
         """Put the robots into their first states.
@@ -174,6 +181,7 @@ class PlainLoop:
         self.phase = phase
         self.action = np.zeros((len(command), len(self._action_scale)))
         self.data = [mujoco.MjData(self.model) for _ in command]
+        self._past = [[] for _ in command]
         for i, data in enumerate(self.data):
             data.qpos[:7] = state["root"][i]
             data.qpos[self.joint_qpos] = state["joints"][i]
@@ -188,20 +196,38 @@ class PlainLoop:
         Raises:
             ValueError: If a term has another size than in the contract.
         """
-        rows = []
+        return self._as_observation(self._present_values())
+
+    def _present_values(self) -> list[Values]:
+        """Return the present value of each term, of each robot."""
+        names = {term["name"] for term in self._terms}
+        robots = []
         for i, data in enumerate(self.data):
-            parts = [self._term_value(term, data, i) for term in self._terms]
-            limit = self._observation_limit
+            values = {}
+            for name in names:
+                # A copy: views of the state change with the next step.
+                values[name] = np.array(TERMS[name](self, data, i), float)
+            robots.append(values)
+        return robots
+
+    def _as_observation(self, present: list[Values]) -> np.ndarray:
+        rows = []
+        limit = self._observation_limit
+        for values, past in zip(present, self._past, strict=True):
+            steps = [values, *past]
+            parts = []
+            for term in self._terms:
+                # The first step of an episode stands for those before it.
+                age = min(term.get("steps_ago", 0), len(steps) - 1)
+                parts.append(self._scaled(term, steps[age][term["name"]]))
             rows.append(np.clip(np.concatenate(parts), -limit, limit))
         return np.array(rows, np.float32)
 
-    def _term_value(self, term: dict[str, Any], data: mujoco.MjData, i: int) -> np.ndarray:
-        compute = TERMS[term["name"]]
-        value = np.asarray(compute(self, data, i), float)
+    def _scaled(self, term: dict[str, Any], value: np.ndarray) -> np.ndarray:
         if value.size != term["size"]:
             raise ValueError(
                 f"observation {term['name']!r} has {term['size']} numbers in the contract, "
-                f"and {value.size} in this loop, which keeps no history"
+                f"and {value.size} in this loop"
             )
         # As in the environment, the clip comes before the scale.
         low, high = term["clip"] or (-math.inf, math.inf)
@@ -210,7 +236,11 @@ class PlainLoop:
 
     def step(self) -> Recording:
         """Make one control step and return what `look` sees then."""
-        actions = self._network.run(None, {"obs": self.observe()})[0]
+        present = self._present_values()
+        actions = self._network(self._as_observation(present))
+        for values, past in zip(present, self._past, strict=True):
+            past.insert(0, values)
+            del past[self._oldest :]
         self.action = np.clip(actions, -self._action_limit, self._action_limit)
         for i, data in enumerate(self.data):
             # The gait moves all joints, and the action corrects those that it drives.
@@ -261,11 +291,42 @@ class PlainLoop:
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _check_contract(path: Path, contract: Contract) -> None:
+def _read_onnx(path: Path) -> tuple[Contract, NetworkFunction]:
+    """Return the contract in an ONNX file, and its network."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(str(path))
+    contract: Contract = {}
+    for entry in model.metadata_props:
+        is_text = entry.key in TEXT_ENTRIES
+        contract[entry.key] = entry.value if is_text else json.loads(entry.value)
+    # The slowest of the runtimes, and the one that needs no further package.
+    evaluator: Any = ReferenceEvaluator(model)
+
+    def run(observation: np.ndarray) -> np.ndarray:
+        actions: np.ndarray = evaluator.run(None, {"obs": observation})[0]
+        return actions
+
+    return contract, run
+
+
+def _network_of(policy: Policy) -> NetworkFunction:
+    # The runs before have left their memory in the policy.
+    policy.reset()
+
+    def run(observation: np.ndarray) -> np.ndarray:
+        actions: np.ndarray = policy(torch.from_numpy(observation)).numpy()
+        return actions
+
+    return run
+
+
+def _check_contract(source: Path | Policy, contract: Contract) -> None:
     for name in NEEDED_ENTRIES:
         if name not in contract:
             raise ValueError(
-                f"{str(path)!r} has no contract of this version in its metadata: no {name!r}"
+                f"{str(source)!r} has no contract of this version in its metadata: no {name!r}"
             )
     if len(contract["inputs"]) != 1 or "reference" in contract:
         raise ValueError(

@@ -28,6 +28,10 @@ The entries of actions and observations are compared separately.
 """
 
 
+SCAN_REMARKS = ("cell", "rule")
+"""Parts of the entry `scan` that explain it, and that earlier versions did not write."""
+
+
 class Difference(NamedTuple):
     """A contract entry with different values in a policy and in an environment."""
 
@@ -62,6 +66,9 @@ def find_difference(trained: Contract, present: Contract) -> Difference | None:
 
 def _compared_entries(entries: Contract, earlier: bool) -> Contract:
     compared: Contract = {name: entries.get(name) for name in COMPARED_ENTRIES}
+    if compared["scan"] is not None:
+        scan = compared["scan"]
+        compared["scan"] = {key: scan[key] for key in scan if key not in SCAN_REMARKS}
     for name in (*ACTION_ENTRIES, *LATER_ENTRIES):
         # The wording of the formula changed between versions.
         reworded = earlier and name == "action"

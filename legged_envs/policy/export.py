@@ -3,12 +3,18 @@
 These are an ONNX file, the weights, and the robot as a model that plain MuJoCo reads.
 """
 
+import json
 import shutil
 from pathlib import Path
 
+from safetensors import safe_open
+from safetensors.torch import save
+
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.policy.metadata import missing_entries
+from legged_envs.policy.card import CARD_FILE, write_card
+from legged_envs.policy.metadata import Contract, missing_entries
 from legged_envs.policy.policy import (
+    CONTRACT_KEY,
     POLICY_FILE,
     Policy,
     halve_weights,
@@ -18,7 +24,8 @@ from legged_envs.policy.policy import (
     save_onnx,
     shipped_file,
 )
-from legged_envs.sim.scene import spec_on_ground
+from legged_envs.policy.scene_files import scene_spec, write_scene
+from legged_envs.policy.training_facts import complete_contract
 
 ONNX_FILE = "policy.onnx"
 """File name of the exported network with its contract."""
@@ -48,24 +55,69 @@ def export(
             a control loop needs. Nothing is written then.
     """
     given, cfg, _ = policy_and_task(task_id, policy)
-    _check_exportable(given, policy)
-    # Before anything is written: a task that cannot be exported leaves no folder behind.
-    scene_text = scene_xml(cfg)
+    check_exportable(given, policy)
     onnx = folder / ONNX_FILE
     weights = folder / POLICY_FILE
     scene = folder / SCENE_FILE
-    folder.mkdir(parents=True, exist_ok=True)
+    # First of all: a task that cannot be exported leaves no folder behind.
+    write_scene(scene, cfg)
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
+    completed = complete_contract(given.contract, cfg)
+    if completed != given.contract:
+        _replace_contract(weights, completed)
+        given = load_policy(weights)
     if half:
         halve_weights(weights)
         # The network of the ONNX file has the rounded weights too.
         given = load_policy(weights)
     save_onnx(onnx, given, {"inputs": given.inputs, **given.contract})
-    scene.write_text(scene_text)
     return onnx, weights, scene
 
 
-def _check_exportable(policy: Policy, path: Path | None) -> None:
+def _replace_contract(path: Path, contract: Contract) -> None:
+    """Write another contract into a policy file. Everything else in the file stays as it is.
+
+    Args:
+        path: Policy file.
+        contract: The new contract.
+    """
+    weights = {}
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+        for name in file.keys():  # noqa: SIM118
+            weights[name] = file.get_tensor(name)
+    metadata[CONTRACT_KEY] = json.dumps(contract)
+    path.write_bytes(save(weights, metadata))
+
+
+def export_card(task_id: str, policy: Path | None, folder: Path) -> Path:
+    """Write the model card of a policy.
+
+    Args:
+        task_id: Registered id of the task.
+        policy: Policy file or run folder; None for the policy that ships with the package.
+        folder: Folder to write to.
+
+    Returns:
+        The path of the card.
+    """
+    given, cfg, _ = policy_and_task(task_id, policy)
+    weights = policy_file(policy) if policy else shipped_file(task_id)
+    path = folder / CARD_FILE
+    write_card(path, given.contract, cfg, weights, is_shipped=policy is None)
+    return path
+
+
+def check_exportable(policy: Policy, path: Path | None) -> None:
+    """Check that a contract has all that a control loop needs.
+
+    Args:
+        policy: The policy.
+        path: Its file, for errors.
+
+    Raises:
+        ValueError: If an entry is missing, or the task computes targets in methods.
+    """
     missing = missing_entries(policy.contract)
     if not missing:
         return
@@ -85,20 +137,14 @@ def scene_xml(cfg: TaskCfg) -> str:
     """Return the first robot of a task on a plane as MJCF.
 
     The model has the actuators, contacts and physics options of the simulation, and the default
-    pose as the keyframe `home`. Meshes have absolute paths.
+    pose as the keyframe `home`. Meshes are found where the robot's own file has them; `write_scene`
+    copies them.
     """
-    robot = cfg.robot
-    spec = spec_on_ground(robot, cfg.sim)
-    folder = robot.path.parent
+    spec = scene_spec(cfg)
+    folder = cfg.robot.path.parent
     # MJCF reads relative paths from the folder of the file, which is another one.
     spec.meshdir = str(folder / spec.meshdir)
     spec.texturedir = str(folder / spec.texturedir)
-    base_pose = [0.0, 0.0, robot.base_height, 1.0, 0.0, 0.0, 0.0]
-    spec.add_key(
-        name="home",
-        qpos=[*base_pose, *robot.default_joint_pos],
-        ctrl=robot.default_joint_pos,
-    )
     # The text of a spec is complete only after it was compiled.
     spec.compile()
     return str(spec.to_xml())

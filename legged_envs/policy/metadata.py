@@ -22,6 +22,7 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.actions import JointAction
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.policy.training_facts import joint_facts, scan_facts, training_facts
 
 Contract = dict[str, Any]
 """Entries of a contract by name, as JSON has them. `docs/how-to/deploy.md` explains each entry."""
@@ -133,7 +134,9 @@ def contract(
     entries.update(_command_entries(env))
     scan = _scan_entry(env, groups)
     if scan is not None:
-        entries["scan"] = scan
+        entries["scan"] = {**scan, **scan_facts(scan["lookup"], env.cfg.scene.terrain)}
+    entries["training"] = training_facts(env.cfg)
+    entries.update(joint_facts(robot))
     # JSON has no tuples. The round trip gives the same values here as after a file was read.
     plain: Contract = json.loads(json.dumps(entries))
     return plain

@@ -14,10 +14,14 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
 from legged_envs.policy.comparison import find_difference
+from legged_envs.policy.foreign import FOREIGN_ENDINGS
+from legged_envs.policy.memory import clear_memory
 from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
+from legged_envs.policy.shipped import SHIPPED as SHIPPED
+from legged_envs.policy.shipped import shipped_file as shipped_file
 from legged_envs.tables import TableRepr, shorten
-from legged_envs.tasks import TASKS, make_task_cfg, plain_id
+from legged_envs.tasks import make_task_cfg, plain_id
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names, imitating
 
@@ -29,9 +33,6 @@ CONTRACT_KEY = "contract"
 
 NETWORK_KEY = "network"
 """Name of the text entry of a policy file that holds the description of the network, as JSON."""
-
-SHIPPED_FOLDER = Path(__file__).parents[1] / "policies"
-"""Folder of the policy files in the package."""
 
 CONTRACT_TYPES: dict[str, type] = {
     "task_id": str,
@@ -51,23 +52,6 @@ READ_ERRORS = (
     RuntimeError,
 )
 """Errors that a file raises that is not a policy, or whose entries do not fit each other."""
-
-
-def _shipped_files() -> dict[str, Path]:
-    files = {}
-    for task_id in TASKS:
-        if not task_id.startswith("Legged/"):
-            continue
-        # The file of Legged/Go2-Flat-v0 is go2_flat.safetensors.
-        name = task_id.removeprefix("Legged/")[: -len("-v0")]
-        file = SHIPPED_FOLDER / f"{name.lower().replace('-', '_')}.safetensors"
-        if file.is_file():
-            files[task_id] = file
-    return files
-
-
-SHIPPED = _shipped_files()
-"""Task id → file of the policy that ships for it."""
 
 
 class Policy(TableRepr):
@@ -99,6 +83,16 @@ class Policy(TableRepr):
         """Return the action for the observations of each group."""
         with torch.inference_mode():
             return self.network(*observations)
+
+    def reset(self, ended: torch.Tensor | None = None) -> None:
+        """Clear the memory of robots whose episode starts.
+
+        Policies of this package have no memory. Those of other frameworks may have one.
+
+        Args:
+            ended: True for these robots. None: all. Shape: (num_envs,), bool.
+        """
+        clear_memory(self.network, ended)
 
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
         """Check that this policy and a task belong together, without making the environment.
@@ -353,20 +347,6 @@ def _check_actions(policy: Policy, device: str) -> None:
         )
 
 
-def shipped_file(task_id: str) -> Path:
-    """Return the file of the policy that ships with the package for a task.
-
-    Raises:
-        ValueError: If no policy ships for the task.
-    """
-    if task_id not in SHIPPED:
-        raise ValueError(
-            f"no policy ships for {task_id!r} (only for {', '.join(SHIPPED)}); "
-            "train one, then pass --policy"
-        )
-    return SHIPPED[task_id]
-
-
 def load_shipped_policy(task_id: str) -> Policy:
     """Read the policy that ships with the package for a task.
 
@@ -382,6 +362,7 @@ def policy_and_task(
     changes: Changes | None = None,
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
+    description: Path | None = None,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """Read a policy and make the configuration of a task as the policy was trained with it.
 
@@ -391,6 +372,8 @@ def policy_and_task(
         changes: Changes to the task, on top of those that the policy was trained with.
         clips: Names of the clips that a mimic task imitates; empty for those of the policy.
         motions: Files of the clips; empty for those of the task.
+        description: File that describes a policy of another framework. None: `path` is a policy of
+            this package, or describes itself.
 
     Returns:
         The policy, the configuration of the task, and all changes that were made to it.
@@ -405,6 +388,12 @@ def policy_and_task(
         raise ValueError(
             f"{task_id!r} follows velocity commands: it has no --clips and no --motions"
         )
+    has_foreign_ending = path is not None and path.suffix in FOREIGN_ENDINGS
+    if has_foreign_ending or description is not None:
+        # Imported here: that package makes a `Policy`.
+        from legged_envs.policy.foreign.reading import foreign_policy_and_task
+
+        return foreign_policy_and_task(task_id, path, description, changes)
     policy = load_shipped_policy(task_id) if path is None else load_policy(path)
     policy.check_task(task_id, cfg)
     # The caller's changes win over those of the training.

@@ -115,6 +115,7 @@ def watch(
     for scene in scenes:
         if scene.clip is not None or not observation:
             observation = start_scene(envs, scene, seed=0)
+            _clear_memory(policy, None)
         # Without a reset: the robot walks on from one command to the next.
         elif scene.command != command:
             _hold_command(core, scene, observation)
@@ -129,6 +130,13 @@ def watch(
             # The environments have no autoreset, so that the end can be seen before the reset.
             if ended.any():
                 observation = start_scene(envs, scene, options={"reset_mask": ended})
+                _clear_memory(policy, ended)
+
+
+def _clear_memory(policy: PolicyFunction, ended: torch.Tensor | None) -> None:
+    # Only policies of other frameworks may have a memory.
+    if isinstance(policy, Policy):
+        policy.reset(ended)
 
 
 def start_scene(

@@ -34,11 +34,12 @@ from legged_envs.policy.policy import (
     save_onnx,
     save_policy,
 )
+from legged_envs.policy.scene_files import write_scene
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.sim.scene import build_scene
 
 GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
-MIMIC = "Legged/Go2-Mimic-v0"
+MIMIC, ROUGH = "Legged/Go2-Mimic-v0", "Legged/Go2-Rough-v0"
 ROOT = Path(__file__).parents[2]
 DEPLOY, PAGE = ROOT / "examples" / "deploy.py", (ROOT / "docs" / "how-to" / "deploy.md").read_text()
 WALKS = [(GO2, (0.6, 0.1, -0.4)), (G1, (0.4, 0.0, 0.3)), (WHEELS, (0.5, 0.0, 0.3))]
@@ -253,6 +254,83 @@ def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
     )
     (tmp_path / "scene.xml").write_text(scene_xml(cfg))
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).nmesh == 1
+    write_scene(tmp_path / "there" / "scene.xml", cfg)
+    (tmp_path / "there").rename(tmp_path / "here")
+    shutil.rmtree(tmp_path / "robot")
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "here" / "scene.xml")).nmesh == 1
+    assert str(tmp_path) not in (tmp_path / "here" / "scene.xml").read_text()
+
+
+@pytest.fixture(scope="module")
+def rough_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export of a policy that sees the ground, in a folder that was moved."""
+    folder = tmp_path_factory.mktemp("rough")
+    cli.main(["export", ROUGH, "--folder", str(folder / "there")])
+    (folder / "there").rename(folder / "here")
+    return folder / "here"
+
+
+def test_a_policy_that_sees_the_ground_is_driven_on_the_exported_terrain(
+    rough_folder: Path,
+) -> None:
+    text = (rough_folder / "scene.xml").read_text()
+    assert str(rough_folder.parent) not in text and str(ROOT) not in text
+    controller = deploy.Controller(str(rough_folder / "policy.onnx"))
+    robot = deploy.Robot(str(rough_folder / "scene.xml"), controller.about)
+    scan = controller.about["scan"]
+    assert scan["cell"] == make_task_cfg(ROUGH).scene.terrain.horizontal_scale
+    policy = load_shipped_policy(ROUGH)
+    changes = {"events.push": None, "max_action_delay": 0, "observations.policy.noisy": False}
+    core = make_core(override(make_task_cfg(ROUGH), changes), 1, array="torch")
+    observation = core.reset(seed=4)[0]
+    for _ in range(100):
+        robot.data.qpos[:] = np.concatenate(
+            [core.sim.root_pos_w[0], core.sim.root_quat_w[0], core.sim.joint_pos[0]]
+        )
+        robot.data.qvel[3:6] = core.sim.root_ang_vel_b[0]
+        robot.data.qvel[robot.speeds] = core.sim.joint_vel[0]
+        controller(core.commands["velocity"][0, :3].tolist(), *robot.read())
+        off = abs(controller.observation - observation[0].numpy())
+        # Where a point of the scan lies on the border of two cells, float32 decides.
+        assert (off > 1e-3).sum() <= 2
+        action = policy(observation)
+        controller.action = action[0].clamp(-core.actions.limit, core.actions.limit).numpy()
+        observation = core.step(action)[0]
+    assert controller.observation[-187:].std() > 0.05  # it was not flat
+    core.close()
+
+
+def test_lookups_of_heights_are_those_of_the_environment(rough_folder: Path) -> None:
+    ground = deploy.Ground(mujoco.MjModel.from_xml_path(str(rough_folder / "scene.xml")))
+    core = make_core(make_task_cfg(ROUGH), 1)
+    points = np.random.default_rng(0).uniform(-70.0, 70.0, (4000, 2))
+    x, y = torch.from_numpy(points).float().T
+    for lookup in ("lowest", "bilinear", "height"):
+        expected = getattr(core.sim.ground, lookup)(x, y)
+        off = abs(ground(points, lookup) - expected.numpy())
+        assert (off > 1e-4).mean() < 2e-3, lookup
+    core.close()
+
+
+def test_the_contract_says_what_was_met_in_training() -> None:
+    about = contract(GO2, make_core(make_task_cfg(GO2), 1))
+    training = about["training"]
+    assert training["commands"]["lin_vel_x"] == [-1.0, 1.0] and training["can_stand"]
+    assert training["friction"] == [0.5, 1.25] and training["payload"] == [-1.0, 2.0]
+    assert training["terrain"] is None
+    model = build_scene(GO2_ROBOT, make_task_cfg(GO2).sim)
+    for i, name in enumerate(about["joint_names"]):
+        joint = model.joint(name)
+        assert about["armature"][i] == model.dof_armature[joint.dofadr[0]]
+        assert about["friction_loss"][i] == model.dof_frictionloss[joint.dofadr[0]]
+        assert about["joint_ranges"][i] == joint.range.tolist()
+    rough = contract(ROUGH, make_core(make_task_cfg(ROUGH), 1))
+    assert (
+        not rough["training"]["can_stand"] and "stairs_up" in rough["training"]["terrain"]["kinds"]
+    )
+    assert not contract(G1, make_core(make_task_cfg(G1), 1))["training"]["can_stand"]
+    wheels = contract(WHEELS, make_core(make_task_cfg(WHEELS), 1))
+    assert wheels["joint_ranges"].count(None) == 2
 
 
 def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> None:
@@ -297,7 +375,9 @@ def test_the_example_runs_without_the_package(
         )
 
 
-def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_the_loop_in_cpp_is_that_in_python(
+    folders: dict[str, Path], rough_folder: Path, tmp_path: Path
+) -> None:
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("there is no C++ compiler")
@@ -309,6 +389,7 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
         [compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120
     )
     cases = [(folders[task_id], command) for task_id, command in WALKS]
+    cases.append((rough_folder, (0.6, 0.0, 0.0)))
     for name, changes in CHANGED.items():
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
         write_changed(folder, G1 if "gait" in name else GO2, changes)

@@ -27,8 +27,7 @@ def find_mesh(
     """
     scheme, _, path = filename.rpartition("://")
     if not scheme:
-        # Many files with the option meshdir have paths that begin with this folder.
-        candidates = [folder / mesh_folder / path, folder / path]
+        candidates = [folder / mesh_folder / path]
     else:
         # The folder of the ROS package is not known. It is usually above the URDF, and its name can
         # differ from that of the package.

@@ -105,11 +105,10 @@ def _check_joint_type(joint: ElementTree.Element) -> None:
     name = joint.get("name", "")
     kind = joint.get("type")
     mimic = _attributes(joint, "mimic")
-    # A joint that is fixed cannot follow another one: <mimic> in it says nothing.
-    if mimic and kind != "fixed":
+    if mimic:
         raise ValueError(
-            f"joint {name!r} mimics {mimic.get('joint')!r}, and each joint must have its own "
-            'motor: write type="fixed", or take <mimic> out and give it a motor'
+            f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: "
+            'write type="fixed", or take <mimic> out and give it a motor'
         )
     if kind in ("planar", "floating"):
         raise ValueError(

@@ -65,6 +65,7 @@ class Session:
         # The robot jumps away from the mouse that holds it.
         self.pull = None
         self.observation = start_scene(self.envs, self.scene)
+        self.policy.reset()
 
     def step(self) -> None:
         """Run one control step."""
@@ -88,6 +89,7 @@ class Session:
                 self.pull = None
             options = {"reset_mask": ended}
             self.observation = start_scene(self.envs, self.scene, options=options)
+            self.policy.reset(ended)
 
     def _act(self, policy: Policy) -> torch.Tensor:
         inputs = [self.observation[group] for group in policy.inputs]

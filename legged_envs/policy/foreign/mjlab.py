@@ -1,0 +1,226 @@
+"""The format of mjlab and whole_body_tracking: an ONNX file with its description as metadata.
+
+Lists are written as texts with commas between their elements.
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.policy.foreign.baked import BakedNetwork, Loop, action_scales, make_blocks
+from legged_envs.policy.foreign.description import ForeignContract, ForeignTerm, unknown_terms
+from legged_envs.policy.foreign.fields import rounded
+from legged_envs.policy.foreign.files import write_onnx
+from legged_envs.policy.foreign.layout import elements_of
+from legged_envs.policy.metadata import Contract
+from legged_envs.policy.policy import Policy
+from legged_envs.tables import shorten
+
+FRAMEWORK = "mjlab"
+"""Name of the format."""
+
+TERMS = {
+    "base_lin_vel": "lin_vel",
+    "base_ang_vel": "ang_vel",
+    "projected_gravity": "gravity",
+    "command": "command",
+    "velocity_commands": "command",
+    "joint_pos": "joint_pos",
+    "joint_pos_rel": "joint_pos",
+    "joint_vel": "joint_vel",
+    "joint_vel_rel": "joint_vel",
+    "actions": "action",
+    "last_action": "action",
+}
+"""Observation term of the file → the same quantity here."""
+
+MOTION_TERMS = ("motion_command", "motion_anchor_pos_b", "motion_anchor_ori_b")
+"""Terms of policies that imitate a motion."""
+
+NEEDED = (
+    "joint_names",
+    "joint_stiffness",
+    "joint_damping",
+    "default_joint_pos",
+    "observation_names",
+    "action_scale",
+)
+"""Entries without which a policy cannot be driven."""
+
+
+class Texts:
+    """Metadata of an ONNX file, whose lists are read and checked.
+
+    Args:
+        file: The file, for errors.
+        values: Name → text.
+    """
+
+    def __init__(self, file: Path, values: Mapping[str, str]):
+        self.file = file
+        """File, for errors."""
+        self._values = values
+
+    def has(self, name: str) -> bool:
+        """Return True if there is such an entry."""
+        return name in self._values
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the elements of a list.
+
+        Raises:
+            ValueError: If there is no such entry.
+        """
+        if name not in self._values:
+            raise ValueError(
+                f"{str(self.file)!r} has no {name} in its metadata: export it with mjlab, "
+                "or name a description with --contract"
+            )
+        text = self._values[name].strip().removeprefix("[").removesuffix("]")
+        words = [word.strip().strip("'\"") for word in text.split(",")]
+        return tuple(words) if text else ()
+
+    def numbers(self, name: str, size: int) -> tuple[float, ...]:
+        """Return finite numbers. One number stands for all.
+
+        Raises:
+            ValueError: If there is no such entry, it has another length or no numbers.
+        """
+        words = self.words(name)
+        try:
+            numbers = [float(word) for word in words]
+        except ValueError:
+            numbers = []
+        if len(numbers) == 1:
+            numbers = numbers * size
+        if len(numbers) != size or not all(isfinite(number) for number in numbers):
+            raise ValueError(
+                f"{str(self.file)!r}: {name} in its metadata must be {size} numbers, "
+                f"got {shorten(', '.join(words), 80)}: export it again"
+            )
+        return tuple(numbers)
+
+
+def is_format(metadata: Mapping[str, str]) -> bool:
+    """Return True if the metadata of an ONNX file is of this format."""
+    return "observation_names" in metadata and "joint_stiffness" in metadata
+
+
+def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
+    """Read the metadata of an ONNX file.
+
+    Raises:
+        ValueError: If an entry is missing or wrong, or an observation term has no counterpart here.
+    """
+    texts = Texts(file, metadata)
+    joints = texts.words("joint_names")
+    size = len(joints)
+    default = texts.numbers("default_joint_pos", size)
+    terms = _read_terms(texts, joints)
+    return ForeignContract(
+        file=file,
+        framework=FRAMEWORK,
+        joint_names=joints,
+        default_joint_pos=default,
+        kp=texts.numbers("joint_stiffness", size),
+        kd=texts.numbers("joint_damping", size),
+        terms=terms,
+        action_joints=joints,
+        action_scale=texts.numbers("action_scale", size),
+        action_offset=default,
+    )
+
+
+def _read_terms(texts: Texts, joints: tuple[str, ...]) -> tuple[ForeignTerm, ...]:
+    names = texts.words("observation_names")
+    commands = texts.words("command_names") if texts.has("command_names") else ()
+    unknown = []
+    for name in names:
+        if name in MOTION_TERMS or (name == "command" and "motion" in commands):
+            unknown.append(f"{name} (a reference motion, which velocity tasks do not have)")
+        elif name not in TERMS:
+            unknown.append(f"{name} (not known here)")
+    if unknown:
+        raise unknown_terms(texts.file, unknown)
+    lengths = _history_lengths(texts, len(names))
+    terms = []
+    for name, length in zip(names, lengths, strict=True):
+        count = len(elements_of(TERMS[name], joints, joints))
+        # The oldest value comes first.
+        ages = tuple(reversed(range(length)))
+        terms.append(ForeignTerm(name, TERMS[name], (1.0,) * count, None, ages))
+    return tuple(terms)
+
+
+def _history_lengths(texts: Texts, count: int) -> list[int]:
+    if not texts.has("observation_history_lengths"):
+        return [1] * count
+    numbers = texts.numbers("observation_history_lengths", count)
+    return [max(int(number), 1) for number in numbers]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+WRITTEN_TERMS = {
+    "lin_vel": "base_lin_vel",
+    "ang_vel": "base_ang_vel",
+    "gravity": "projected_gravity",
+    "command": "command",
+    "joint_pos": "joint_pos",
+    "joint_vel": "joint_vel",
+    "action": "actions",
+}
+"""Quantities that its control loops observe → name of the observation."""
+
+COMMAND = "twist"
+"""Name of the velocity command in mjlab."""
+
+
+def write(folder: Path, policy: Policy, cfg: TaskCfg) -> list[Path]:
+    """Write `policy.onnx` with the metadata of mjlab.
+
+    Args:
+        folder: Folder to write to.
+        policy: Policy of this package.
+        cfg: Its task.
+
+    Raises:
+        ValueError: If the control loop of this format cannot drive the policy. Nothing is written.
+    """
+    contract = policy.contract
+    loop = Loop(
+        framework=FRAMEWORK,
+        blocks=make_blocks(contract, WRITTEN_TERMS),
+        scales={},
+        action_scale=action_scales(contract),
+    )
+    network = BakedNetwork(policy, loop)
+    onnx = folder / "policy.onnx"
+    write_onnx(onnx, network, loop.size, _make_metadata(contract, loop))
+    return [onnx]
+
+
+def _make_metadata(contract: Contract, loop: Loop) -> dict[str, str]:
+    lengths: dict[str, int] = {}
+    for block in loop.blocks:
+        # The first block of a quantity is its oldest value.
+        lengths.setdefault(WRITTEN_TERMS[block.quantity], block.age + 1)
+    joints = contract["joint_names"]
+    scale = [loop.action_scale[name] for name in joints]
+    return {
+        "run_path": contract["task_id"],
+        "joint_names": ",".join(joints),
+        "joint_stiffness": _joined(contract["kp"]),
+        "joint_damping": _joined(contract["kd"]),
+        "default_joint_pos": _joined(contract["default_joint_pos"]),
+        "command_names": COMMAND,
+        "observation_names": ",".join(lengths),
+        "observation_history_lengths": ",".join(str(length) for length in lengths.values()),
+        "action_scale": _joined(scale),
+    }
+
+
+def _joined(numbers: list[float]) -> str:
+    # mjlab writes three decimals. An action scale of 0.3728 needs more.
+    return ",".join(repr(number) for number in rounded(numbers))

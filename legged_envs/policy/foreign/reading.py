@@ -1,0 +1,204 @@
+"""Reading of a policy of another framework, and of the file that describes it."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from legged_envs.envs import make_core
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.changes import Changes
+from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
+from legged_envs.policy.foreign.checkpoint import is_checkpoint, read_checkpoint
+from legged_envs.policy.foreign.description import ForeignContract
+from legged_envs.policy.foreign.fields import Fields, read_yaml
+from legged_envs.policy.foreign.layout import Block, elements_of
+from legged_envs.policy.foreign.mapping import MappedNetwork
+from legged_envs.policy.foreign.networks import ForeignNetwork, OnnxNetwork, read_metadata
+from legged_envs.policy.foreign.task import adapted_task, check_task
+from legged_envs.policy.foreign.torchscript import TorchScriptNetwork, is_torchscript
+from legged_envs.policy.metadata import Contract, contract
+from legged_envs.policy.policy import Policy
+from legged_envs.robots import RobotCfg
+from legged_envs.system_checks import check_installed
+from legged_envs.tasks import make_task_cfg, plain_id
+
+ONNX = ".onnx"
+"""Ending of files of ONNX."""
+
+YAML_FORMATS = (unitree_rl_lab, unitree_rl_gym, rl_sar)
+"""Modules of the formats that describe a policy in a YAML file."""
+
+FORMAT_NAMES = "deploy.yaml of unitree_rl_lab, a yaml of unitree_rl_gym, config.yaml of rl_sar"
+"""Files that describe policies, for errors."""
+
+
+def foreign_policy_and_task(
+    task_id: str,
+    path: Path | None,
+    description: Path | None = None,
+    changes: Changes | None = None,
+) -> tuple[Policy, TaskCfg, dict[str, Any]]:
+    """Read a policy of another framework, and make a task in which it acts.
+
+    Args:
+        task_id: Registered id of the task.
+        path: ONNX file, TorchScript file, or checkpoint of rsl_rl.
+        description: YAML file of its framework, or an ONNX file with metadata. None: `path` is one.
+        changes: Changes to the task, on top of those that the policy needs.
+
+    Returns:
+        The policy, the configuration of the task, and the changes.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file is wrong, or has something that cannot be mapped.
+    """
+    cfg = make_task_cfg(task_id)
+    task_id = plain_id(task_id)
+    check_task(task_id, cfg)
+    if path is None:
+        raise ValueError(
+            f"--contract {str(description)!r} describes a policy of another framework: "
+            "name the policy with --policy"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no policy file {str(path)!r}")
+    foreign = read_description(path, description, cfg.robot)
+    network, assumed = read_network(path, foreign.file.parent)
+    adapted = adapted_task(cfg, foreign)
+    if foreign.control_dt is None:
+        assumed = [*assumed, f"a control step has {adapted.sim.step_dt:g} s, as in {task_id!r}"]
+    policy = _make_policy(task_id, adapted, foreign, network, [*foreign.assumed, *assumed])
+    made = dict(changes or {})
+    return policy, override(adapted, made), made
+
+
+def read_description(path: Path, description: Path | None, robot: RobotCfg) -> ForeignContract:
+    """Read the description of a policy.
+
+    Args:
+        path: Policy file.
+        description: File that describes it. None: the metadata of the policy file do.
+        robot: Robot of the task.
+
+    Raises:
+        FileNotFoundError: If the file is missing.
+        ValueError: If its format is not known, or something in it is wrong.
+    """
+    file = description or path
+    if not file.is_file():
+        raise FileNotFoundError(f"--contract must name a file, and there is none at {str(file)!r}")
+    if file.suffix == ONNX:
+        return _read_onnx_description(file)
+    if description is None:
+        raise ValueError(
+            f"{str(path)!r} does not say what it observes: name its description with --contract "
+            f"({FORMAT_NAMES})"
+        )
+    check_installed("yaml", extra="foreign")
+    tree = read_yaml(file)
+    for module in YAML_FORMATS:
+        if module.is_format(tree):
+            return module.read(Fields(file, tree), robot)
+    raise ValueError(
+        f"{str(file)!r} is none of {FORMAT_NAMES}: it has {', '.join(list(tree)[:10])}; "
+        "name one of these"
+    )
+
+
+def _read_onnx_description(file: Path) -> ForeignContract:
+    check_installed("onnx", extra="foreign")
+    metadata = read_metadata(file)
+    if "inputs" in metadata and "task_id" in metadata:
+        raise ValueError(
+            f"{str(file)!r} is an export of this package: name the policy.safetensors beside it"
+        )
+    if not mjlab.is_format(metadata):
+        raise ValueError(
+            f"{str(file)!r} does not say what it observes: name its description with --contract "
+            f"({FORMAT_NAMES})"
+        )
+    return mjlab.read(file, metadata)
+
+
+def read_network(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]]:
+    """Read the network of a policy.
+
+    Args:
+        path: ONNX file, TorchScript file, or checkpoint of rsl_rl.
+        folder: Folder of the description, which may have options of the training.
+
+    Returns:
+        The network, and sentences about what was assumed.
+
+    Raises:
+        ValueError: If the file is none of these.
+    """
+    if path.suffix == ONNX:
+        check_installed("onnx", "onnxruntime", extra="foreign")
+        return OnnxNetwork(path), []
+    if is_torchscript(path):
+        return TorchScriptNetwork(path), []
+    if is_checkpoint(path):
+        return read_checkpoint(path, folder)
+    raise ValueError(
+        f"{str(path)!r} is neither ONNX, TorchScript nor a checkpoint of rsl_rl: name one of these"
+    )
+
+
+def _make_policy(
+    task_id: str,
+    cfg: TaskCfg,
+    foreign: ForeignContract,
+    network: ForeignNetwork,
+    assumed: list[str],
+) -> Policy:
+    core = make_core(cfg, 1)
+    try:
+        entries = contract(task_id, core)
+    finally:
+        core.close()
+    blocks = []
+    joints = entries["joint_names"]
+    moved = entries["action_joints"]
+    for term in entries["observation"]:
+        elements = elements_of(term["name"], joints, moved)
+        blocks.append(Block(term["name"], term.get("steps_ago", 0), elements))
+    default = dict(zip(joints, entries["default_joint_pos"], strict=True))
+    mapped = MappedNetwork(network, foreign, blocks, default, moved)
+    _check_sizes(mapped, foreign, entries)
+    entries["foreign"] = {
+        "framework": foreign.framework,
+        "file": foreign.file.name,
+        "terms": [[term.name, term.quantity] for term in foreign.terms],
+        "assumed": assumed,
+    }
+    return Policy(mapped, entries)
+
+
+def _check_sizes(mapped: MappedNetwork, foreign: ForeignContract, entries: Contract) -> None:
+    """Raise a ValueError if a network does not take what its description says."""
+    size = sum(term["size"] for term in entries["observation"])
+    seen = mapped.observe(torch.zeros(2, size))
+    taken = getattr(mapped.network, "input_size", None)
+    expected = (2, len(foreign.action_joints))
+    reason = f"it takes {taken}"
+    if taken in (None, seen.shape[1]):
+        try:
+            with torch.inference_mode():
+                actions = mapped.network(seen)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+        else:
+            mapped.reset(None)
+            if actions.shape == expected and actions.isfinite().all():
+                return
+            reason = (
+                f"it gives {tuple(actions.shape)} for two robots, or numbers that are not finite"
+            )
+    raise ValueError(
+        f"the policy does not fit {foreign.source}, which describes {seen.shape[1]} numbers "
+        f"({foreign.term_sizes()}) and {expected[1]} actions: {reason}; "
+        "name the file of this policy"
+    )

@@ -1,0 +1,202 @@
+"""TorchScript files: read only if they consist of known tensor operations."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from legged_envs.tables import shorten
+
+PRIMITIVES = (
+    "Constant",
+    "GetAttr",
+    "SetAttr",
+    "CallMethod",
+    "CallFunction",
+    "ListConstruct",
+    "ListUnpack",
+    "TupleConstruct",
+    "TupleUnpack",
+    "TupleIndex",
+    "If",
+    "NumToTensor",
+    "RaiseException",
+    "Uninitialized",
+    "dtype",
+    "device",
+    "unchecked_cast",
+)
+"""Operations `prim::…` that a network may have. Loops are not among them: they may never end."""
+
+TENSOR_OPERATIONS = (
+    *("linear", "addmm", "matmul", "mm", "bmm", "conv1d", "conv2d", "layer_norm", "batch_norm"),
+    *("elu", "elu_", "relu", "relu_", "selu", "selu_", "celu", "leaky_relu", "leaky_relu_"),
+    *("gelu", "silu", "silu_", "mish", "softplus", "tanh", "tanh_", "sigmoid", "softmax"),
+    *("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "neg", "pow", "sqrt"),
+    *("exp", "log", "abs", "square", "rsqrt", "reciprocal", "norm", "linalg_vector_norm"),
+    *("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "maximum", "minimum", "max", "min"),
+    *("cat", "stack", "chunk", "split", "split_with_sizes", "narrow", "slice", "select"),
+    *("index", "index_select", "gather", "copy_", "fill_", "zero_", "roll", "where"),
+    *("view", "reshape", "flatten", "unflatten", "unsqueeze", "unsqueeze_", "squeeze", "squeeze_"),
+    *("transpose", "t", "permute", "expand", "expand_as", "repeat", "contiguous", "clone"),
+    *("detach", "to", "type_as", "float", "zeros", "zeros_like", "ones", "ones_like", "full"),
+    *("mean", "sum", "std", "var", "argmax", "cumsum", "dropout", "lstm", "gru", "rnn_tanh"),
+    *("size", "dim", "len", "numel", "Int", "Bool", "Float", "IntImplicit", "FloatImplicit"),
+    *("__getitem__", "__isnot__", "__is__", "__not__", "__contains__", "append", "list"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or"),
+    *("floordiv", "remainder", "floor", "ceil", "round", "sin", "cos", "tensor", "warn", "format"),
+    *("scaled_dot_product_attention", "nan_to_num", "unbind", "lift_fresh", "_set_item"),
+)
+"""Operations `aten::…` that a network may have. None of them reads or writes a file."""
+
+LARGEST_GRAPH = 20_000
+"""Largest number of operations of a network."""
+
+WRITES = ("prim::SetAttr", "aten::copy_", "aten::zero_", "aten::fill_")
+"""Operations by which a network changes its own tensors."""
+
+Memory = dict[str, torch.Tensor]
+"""Memory of a robot: name of a tensor of the network → its value."""
+
+HOOKS = (b"def __setstate__", b"def __getstate__")
+"""Text in the code of an archive that is run while it is loaded."""
+
+
+class TorchScriptNetwork:
+    """A network in a TorchScript file.
+
+    A network that writes to its own tensors has a memory, such as the state of an LSTM. Each robot
+    then has its own copy of these tensors.
+
+    Args:
+        path: TorchScript file.
+
+    Raises:
+        ValueError: If the file is not TorchScript, or has operations that are not run.
+    """
+
+    def __init__(self, path: Path):
+        self._module = load_torchscript(path)
+        self._names = _memory_names(self._module)
+        self._first = self._read_memory()
+        self._states: list[Memory] = []
+
+        self.input_size: int | None = None
+        """Number of elements of the observation. None: the network does not say."""
+
+    def __call__(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the actions for observations. Shapes: (n, size) → (n, num_actions)."""
+        if not self._names:
+            return _as_actions(self._module(observation), len(observation))
+        while len(self._states) < len(observation):
+            self._states.append(self._first)
+        actions = []
+        for i in range(len(observation)):
+            # The module has the memory of one robot. It gets that of each in turn.
+            self._write_memory(self._states[i])
+            actions.append(_as_actions(self._module(observation[i : i + 1]), 1))
+            self._states[i] = self._read_memory()
+        return torch.cat(actions)
+
+    def _read_memory(self) -> Memory:
+        tensors = self._module.state_dict()
+        return {name: tensors[name].clone() for name in self._names}
+
+    def _write_memory(self, memory: Memory) -> None:
+        tensors = self._module.state_dict()
+        for name, value in memory.items():
+            tensors[name].copy_(value)
+
+    def reset(self, ended: torch.Tensor | None) -> None:
+        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        if ended is None:
+            self._states = []
+            return
+        for i in ended.nonzero().flatten().tolist():
+            if i < len(self._states):
+                self._states[i] = self._first
+
+
+def _as_actions(output: Any, count: int) -> torch.Tensor:
+    # Some exporters return the actions with further outputs.
+    actions = output[0] if isinstance(output, (tuple, list)) else output
+    result: torch.Tensor = actions.reshape(count, -1)
+    return result.clone()
+
+
+def load_torchscript(path: Path) -> Any:
+    """Load a TorchScript file that has nothing but known operations.
+
+    Raises:
+        ValueError: If it is not such a file.
+    """
+    _check_archive(path)
+    try:
+        module: Any = torch.jit.load(str(path), map_location="cpu")
+    except (RuntimeError, ValueError) as error:
+        reason = shorten(str(error).strip().split("\n")[0], 200)
+        raise ValueError(f"{str(path)!r} is not a TorchScript file: {reason}") from error
+    module.eval()
+    _check_graph(path, module.inlined_graph)
+    return module
+
+
+def is_torchscript(path: Path) -> bool:
+    """Return True if a file is a TorchScript archive, without loading it."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any("/code/" in name for name in archive.namelist())
+
+
+def _check_archive(path: Path) -> None:
+    if not is_torchscript(path):
+        raise ValueError(
+            f"{str(path)!r} is not a TorchScript file: name the exported network, or a checkpoint "
+            "of rsl_rl"
+        )
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if "/code/" not in name:
+                continue
+            text = archive.read(name)
+            if any(hook in text for hook in HOOKS):
+                raise ValueError(
+                    f"{str(path)!r} runs code while it is loaded ({name}): export the network "
+                    "without __setstate__"
+                )
+
+
+def _check_graph(path: Path, graph: Any) -> None:
+    strange = set()
+    for count, node in enumerate(_nodes(graph)):
+        if count > LARGEST_GRAPH:
+            raise ValueError(
+                f"{str(path)!r} has more than {LARGEST_GRAPH} operations: export the network alone"
+            )
+        space, _, name = node.kind().partition("::")
+        known = {"prim": PRIMITIVES, "aten": TENSOR_OPERATIONS}.get(space, ())
+        if name not in known:
+            strange.add(node.kind())
+    if strange:
+        raise ValueError(
+            f"{str(path)!r} has the operations {', '.join(sorted(strange))}, which are not run: "
+            "export a network of tensor operations without loops"
+        )
+
+
+def _nodes(block: Any) -> Iterator[Any]:
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _nodes(inner)
+
+
+def _memory_names(module: Any) -> list[str]:
+    """Return the names of the tensors that a network may write to. Empty: it has no memory."""
+    if not any(node.kind() in WRITES for node in _nodes(module.inlined_graph)):
+        return []
+    weights = {name for name, _ in module.named_parameters()}
+    return [name for name in module.state_dict() if name not in weights]

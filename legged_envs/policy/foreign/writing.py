@@ -1,0 +1,50 @@
+"""Export of a policy in the format of another framework."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from legged_envs.checks import check_choice
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.policy.export import check_exportable
+from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
+from legged_envs.policy.policy import Policy, policy_and_task
+from legged_envs.system_checks import check_installed
+from legged_envs.tasks.kind import kind_of
+
+WRITERS: dict[str, Callable[[Path, Policy, TaskCfg], list[Path]]] = {
+    unitree_rl_lab.FRAMEWORK: unitree_rl_lab.write,
+    unitree_rl_gym.FRAMEWORK: unitree_rl_gym.write,
+    rl_sar.FRAMEWORK: rl_sar.write,
+    mjlab.FRAMEWORK: mjlab.write,
+}
+"""Name of a format → function that writes a policy in it."""
+
+
+def export_format(
+    task_id: str, policy: Path | None, folder: Path, framework: str
+) -> tuple[Path, ...]:
+    """Write a policy in the format of another framework.
+
+    Args:
+        task_id: Registered id of the task.
+        policy: Policy file or run folder; None for the policy that ships with the package.
+        folder: Folder to write to.
+        framework: Name of the format, one of `WRITERS`.
+
+    Returns:
+        Paths of the written files.
+
+    Raises:
+        FileNotFoundError: If there is no such policy file.
+        ValueError: If the loops of the format cannot drive the policy. Nothing is written then.
+    """
+    check_choice("--format", framework, tuple(WRITERS))
+    check_installed("yaml", "onnx", extra="foreign")
+    given, cfg, _ = policy_and_task(task_id, policy)
+    check_exportable(given, policy)
+    if not kind_of(cfg).follows_velocity:
+        raise ValueError(
+            f"{task_id!r} has no velocity command, and policies of {framework} follow one: "
+            "export it without --format"
+        )
+    return tuple(WRITERS[framework](folder, given, cfg))
