@@ -30,6 +30,9 @@ class Stateful:
     STATE: tuple[str, ...] = ()
     """Names of the attributes to save. The keys of a saved state are these without leading "_"."""
 
+    OPTIONAL: tuple[str, ...] = ()
+    """Names of those attributes of :attr:`STATE` that are None at some times."""
+
     def state_dict(self) -> State:
         """Return a copy of the attributes that :attr:`STATE` names, by name."""
         return {name.lstrip("_"): copy_state(getattr(self, name)) for name in self.STATE}
@@ -65,6 +68,31 @@ def copy_state(value: Tree) -> Tree:
     return copy.deepcopy(value)
 
 
+def state_template(value: Tree) -> Tree:
+    """Return what a saved state must look like, with None in place of what may be anything.
+
+    Args:
+        value: Tensor, array or object, or nested containers of them.
+
+    Returns:
+        The structure that :func:`copy_state` returns. Tensors in it are not copied.
+    """
+    if isinstance(value, Stateful):
+        template = {}
+        # Classes of other packages do not say which of their attributes are None at some times.
+        is_known = type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
+        for name in value.STATE:
+            is_optional = name in value.OPTIONAL or not is_known
+            part = None if is_optional else state_template(getattr(value, name))
+            template[name.lstrip("_")] = part
+        return template
+    if isinstance(value, dict):
+        return {key: state_template(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([state_template(item) for item in value])
+    return value.state_dict() if hasattr(value, "state_dict") else value
+
+
 def restore_state(current: Tree, state: Tree) -> Tree:
     """Restore a state that :func:`copy_state` copied.
 
@@ -83,6 +111,23 @@ def restore_state(current: Tree, state: Tree) -> Tree:
         current.update(restored)
         return current
     return copy_state(state)
+
+
+def check_indices(name: str, indices: torch.Tensor, count: int) -> None:
+    """Check that the indices in a state exist.
+
+    Args:
+        name: What the indices are of, for the error.
+        indices: The indices, of any shape.
+        count: Number of things that they count.
+
+    Raises:
+        ValueError: If an index is not in [0, count).
+    """
+    # PyTorch counts a negative index from the end, and fails a step later at others.
+    is_wrong = (indices < 0) | (indices >= count)
+    if is_wrong.any():
+        raise ValueError(f"{name} must be in [0, {count}), got {indices.tolist()}")
 
 
 def map_tree(function: Callable[..., Tree], value: Tree, *others: Tree) -> Tree:

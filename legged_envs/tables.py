@@ -58,6 +58,15 @@ def shorten(text: str, longest: int) -> str:
     return f"{beginning} … {end}"
 
 
+def printable(text: str) -> str:
+    """Return a text as one line, with a space in place of each character that is not printed.
+
+    Line breaks, control characters of a terminal and marks of writing direction are such.
+    """
+    characters = [char if char.isprintable() else " " for char in text]
+    return "".join(characters)
+
+
 def format_cell(value: object) -> str:
     """Return the text of a table's cell: the name of a function, or a short form of a number."""
     if isinstance(value, dict):
@@ -71,7 +80,8 @@ def format_cell(value: object) -> str:
     if name is not None:
         return name
     words = f"{value}".split()
-    return " ".join(words)
+    # Names of a stranger's file are shown too: they do not control the terminal.
+    return printable(" ".join(words))
 
 
 def _format_text(table: Table) -> str:

@@ -112,6 +112,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         "base": PER_COST,
         "cost_maxima": PER_COST,
     }
+    REQUIRED: ClassVar[frozenset[str]] = frozenset({"cost_sums", "probabilities", "base"})
 
     def __init__(
         self,
@@ -201,9 +202,13 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     def _shape(self, step: Step, costs: Array) -> Step:
         observation, reward, terminated, truncated, info = step
-        delta = self._termination_probability(costs)
+        xp = self._xp
+        # In float64: float32 loses most digits of 1 - δ where δ is close to 1.
+        exact = self._termination_probability(costs)
+        delta = xp.astype(exact, costs.dtype)
         info["termination_probability"] = delta
-        reward = self._xp.clip(reward * (1.0 - delta), min=0.0)
+        discounted = xp.clip(xp.astype(reward, xp.float64) * (1.0 - exact), min=0.0)
+        reward = xp.astype(discounted, reward.dtype)
         if self.terminate == "sample":
             # An episode that has ended anyway keeps its own reason.
             sampled = self._sample(delta) & ~(terminated | truncated)
@@ -215,17 +220,19 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         return observation, reward, terminated, truncated, info
 
     def _termination_probability(self, costs: Array) -> Array:
+        """Return δ of each environment. Shape: (num_envs,), float64."""
         xp = self._xp
         if not self._all_over(costs):
             self._update_maxima(costs)
         probability: Array
+        costs = xp.astype(costs, xp.float64)
         if self.cost_maxima is None:
             probability = xp.zeros_like(costs[:, 0])
             return probability
         # min(c · p / m, p) is p · clip(c / m, 0, 1), with one division for each cost instead of
         # one for each environment and cost.
-        slope = xp.astype(self.probabilities / self.cost_maxima, costs.dtype)
-        bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
+        slope = xp.astype(self.probabilities / self.cost_maxima, xp.float64)
+        bound = xp.astype(xp.clip(self.probabilities, max=1.0), xp.float64)
         each = xp.clip(xp.minimum(costs * slope, bound), min=0.0)
         if self.combine == "max":
             probability = xp.max(each, axis=1)

@@ -73,6 +73,7 @@ class LagrangianReward(ConstraintWrapper):
         "reward_sum": None,
         "controller": None,
     }
+    REQUIRED: ClassVar[frozenset[str]] = frozenset({"cost_sums", "multipliers"})
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """Implements `legged-envs check`."""
 
 import keyword
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from tyro.conf import Positional, arg
 
 from legged_envs.checks import check_known
 from legged_envs.robots import ROBOTS, RobotCfg
+from legged_envs.robots.reading.size_limits import check_model_size
 from legged_envs.system_checks import check_inputs, check_output, import_named
 
 MODEL_ENDINGS = (".urdf", ".xml", ".mjcf")
@@ -78,16 +78,18 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
         ValueError: If the file describes no robot, or the module or its model exists already.
     """
     # The name of the model's file is also a name in the module.
-    name = re.sub(r"\W|^(?=\d)", "_", (module_path or path).stem).lower()
+    name = _identifier((module_path or path).stem).lower()
     if module_path is not None:
         check_module_name(module_path)
         # Both files are checked before the robot is read, which takes seconds for large meshes.
         check_new(module_path)
         check_new(module_path.with_name(f"{name}.xml"))
     check_inputs("check", [path])
+    # Before MuJoCo takes memory for what a stranger's file asks for.
+    check_model_size(path)
     from legged_envs.robot_check import Report, raise_gains
-    from legged_envs.robots.reading.describe import format_module
     from legged_envs.robots.reading.draft import draft_robot
+    from legged_envs.robots.reading.robot_module import format_module
 
     # Reading writes a model. Without --write nothing of it stays.
     with TemporaryDirectory() as folder:
@@ -100,8 +102,16 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
     if module_path is not None:
         # After the report: if the robot cannot be compiled, no file is left behind.
         draft_robot(path, name, module_path.parent)
-        module_path.write_text(format_module(robot, gaps))
+        module_path.write_text(format_module(robot, gaps), encoding="utf-8")
     return report.problems
+
+
+def _identifier(text: str) -> str:
+    """Return a text as a name of Python, with "_" in place of what no name can have."""
+    # Some characters that are letters or digits to `\\w`, such as ², cannot stand in a name.
+    characters = [char if f"_{char}".isidentifier() else "_" for char in text]
+    name = "".join(characters)
+    return name if name.isidentifier() else f"_{name}"
 
 
 def check_module_name(path: Path) -> None:

@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -32,10 +33,17 @@ from legged_envs.cli.record import record
 from legged_envs.cli.report import ReportCfg, report
 from legged_envs.cli.terrain import TerrainReportCfg, terrain
 from legged_envs.cli.train import train
-from legged_envs.cli.unknown_words import GENERAL_OPTIONS, explain_unknown_word
+from legged_envs.cli.unknown_words import (
+    GENERAL_OPTIONS,
+    IMPORT_OPTION,
+    explain_unknown_word,
+)
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
+from legged_envs.runs.interruption import Terminated, raise_terminated
+from legged_envs.system_checks import import_named
+from legged_envs.tables import printable
 from legged_envs.training.options import TrainCfg
 
 
@@ -82,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command `legged-envs`.
 
     A mistake of the user, and anything that the machine lacks, is one line and exit status 2. With
-    ``--traceback``, the traceback stands before that line. The status of an interruption is 130.
-    A defect of the code is raised.
+    ``--traceback``, the traceback stands before that line. The status of an interruption is 130, of
+    a termination by SIGTERM 143. A defect of the code is raised.
 
     Args:
         arguments: The words after `legged-envs`. None: those of this process.
@@ -93,15 +101,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     if arguments is None:
         arguments = sys.argv[1:]
-        # A task `module:Id` may be in the folder in which the command was given.
-        sys.path.append(os.getcwd())
+        # A task `module:Id` may be in the folder in which the command was given. Without one,
+        # nothing is imported from there: the folder may be a stranger's.
+        if IMPORT_OPTION in arguments or any(":" in word for word in arguments):
+            sys.path.append(os.getcwd())
+        # Without a handler, the process would end without a word.
+        signal.signal(signal.SIGTERM, raise_terminated)
     # It may stand anywhere in the command, and is an option of no verb.
     words = [word for word in arguments if word != "--traceback"]
     try:
+        words, modules = take_imports(words)
+        for module in modules:
+            import_named(module, f"{IMPORT_OPTION} {module}")
         call = parse(words)
         # After the words are read: help needs no renderer.
         check_gl_backend()
         call()
+    except Terminated:
+        stop("terminated", status=143)
     except KeyboardInterrupt:
         # 128 plus the number of the signal, as shells expect.
         stop("interrupted", status=130)
@@ -114,10 +131,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(f"error: {str(error) or type(error).__name__}", status=2)
 
 
+def take_imports(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a command without its options ``--import``, and the modules that they name.
+
+    Raises:
+        ValueError: If a module is missing.
+    """
+    kept = []
+    modules = []
+    remaining = iter(words)
+    for word in remaining:
+        if word != IMPORT_OPTION:
+            kept.append(word)
+            continue
+        module = next(remaining, "")
+        if not module or module.startswith("-"):
+            raise ValueError(f"{IMPORT_OPTION} must name a module, got {module!r}")
+        # A whole task may be named: its module registers it.
+        modules.append(module.partition(":")[0])
+    return kept, modules
+
+
 def stop(message: str, status: int) -> NoReturn:
     """Print a message as one line, and exit with a status."""
     # Errors of other packages have several lines. A log has one for each command.
-    print("legged-envs:", " ".join(message.split()), file=sys.stderr)
+    line = printable(" ".join(message.split()))
+    print("legged-envs:", line, file=sys.stderr)
     sys.exit(status)
 
 
@@ -221,6 +260,8 @@ def make_help_text() -> str:
         "options:",
         "  -h, --help    Show this text.",
         "  --version     Show the version.",
+        f"  {IMPORT_OPTION} MODULE",
+        "                After any command: import a module that registers tasks of a file.",
         "  --traceback   After any command: show where an error comes from.",
     ]
     return "\n".join(lines)

@@ -67,6 +67,8 @@ class PlayCfg:
     port: int | None = None
     """Port of that page. Default: 8080. Only this machine reaches it. From another one: ssh -L
     8080:localhost:8080 HOST."""
+    folder: Path = Path("runs")
+    """Folder below which that page can load policy files and run folders."""
 
 
 def play(cfg: PlayCfg) -> None:
@@ -105,7 +107,7 @@ def play(cfg: PlayCfg) -> None:
         port = DEFAULT_PORT if cfg.port is None else cfg.port
         # Without --seconds the page stays until Ctrl-C.
         end = cfg.seconds or math.inf
-        serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end)
+        serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end, cfg.folder)
     else:
         play_locally(cfg.task_id, task, policy, video, scenes, cfg.scan)
 

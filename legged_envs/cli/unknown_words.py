@@ -8,7 +8,10 @@ from tyro.conf import Positional
 from legged_envs.checks import did_you_mean
 from legged_envs.training.options import ALGORITHMS, TrainCfg
 
-GENERAL_OPTIONS = ("--help", "--version", "--traceback")
+IMPORT_OPTION = "--import"
+"""Option before the name of a module that registers tasks, such as those that a run names."""
+
+GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)
 """Options of `legged-envs` itself."""
 
 

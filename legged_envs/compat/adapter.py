@@ -298,6 +298,9 @@ class AdapterTask(TerrainOrigins, Task):
         own = SimpleNamespace(**copy_state(self.user.stateful_attributes()))
         return {**self.terms.state(), "task": own}
 
+    def state_template(self) -> State:
+        return {**self.terms.state_template(), "task": SimpleNamespace()}
+
     def check_state(self, state: State) -> None:
         given = vars(state["task"])
         expected = {}

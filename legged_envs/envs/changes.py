@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Union
 
 from legged_envs.checks import check_known
@@ -88,7 +89,7 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
 def _check_value(value: object, path: str, hint: Hint) -> None:
     if isinstance(value, float) and value != value:  # NaN is the one float unequal to itself
         raise ValueError(f"cfg path {path!r} needs a number, got {value}")
-    if not _fits(value, hint):
+    if not fits(value, hint):
         expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
         raise TypeError(f"cfg path {path!r} needs {expected}, got {value!r}")
 
@@ -134,26 +135,30 @@ def _is_frozen(node: Node) -> bool:
     return bool(params.frozen)
 
 
-def _fits(value: object, hint: Hint) -> bool:
+def fits(value: object, hint: Hint) -> bool:
     """Return True if a value is of an annotated type.
 
     An int is a float too, and a list serves as a tuple.
+
+    Args:
+        value: The value.
+        hint: Type as in an annotation, such as ``int | None`` or ``tuple[str, ...]``.
     """
     origin = typing.get_origin(hint)
     arguments = typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return any(_fits(value, option) for option in arguments)
+        return any(fits(value, option) for option in arguments)
     if origin is tuple:
         return _fits_tuple(value, arguments)
     if origin is dict:
-        return isinstance(value, dict) and all(_fits(x, arguments[1]) for x in value.values())
+        return isinstance(value, dict) and all(fits(x, arguments[1]) for x in value.values())
     if origin is Callable:
         return callable(value)
     # A bool is an int in Python, but True as a number is most likely a mistake.
     if hint in (int, float):
         kind = Integral if hint is int else Real
         return isinstance(value, kind) and not isinstance(value, bool)
-    if hint in (bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
+    if hint in (bool, str, Path, types.NoneType) or dataclasses.is_dataclass(hint):
         return isinstance(hint, type) and isinstance(value, hint)
     return True
 
@@ -163,7 +168,7 @@ def _fits_tuple(value: object, hints: tuple[Hint, ...]) -> bool:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         return False
     if hints[-1] is Ellipsis:
-        return all(_fits(item, hints[0]) for item in value)
+        return all(fits(item, hints[0]) for item in value)
     if len(value) != len(hints):
         return False
-    return all(_fits(item, hint) for item, hint in zip(value, hints, strict=True))
+    return all(fits(item, hint) for item, hint in zip(value, hints, strict=True))

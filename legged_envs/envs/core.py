@@ -19,18 +19,17 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.episode_log import EpisodeLog
 from legged_envs.envs.execution import export, replace_rows, step_mode
 from legged_envs.envs.managed import ManagedEnv
+from legged_envs.envs.pictures import draw_environments
 from legged_envs.envs.saved_state import Arguments, StatefulEnv
+from legged_envs.envs.spec import HasTaskSpec
 from legged_envs.envs.task import Action, Info, Observation, Space, Task
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 from legged_envs.state import Tree, map_tree
 from legged_envs.tables import TableRepr
 
-MAX_PICTURES = 4
-"""Largest number of environments that :meth:`CoreVectorEnv.render` draws."""
 
-
-class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
+class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     """A vector environment that has a task. Nobody subclasses it.
 
     There is no time limit and no autoreset: wrappers add both. An environment whose episode ended
@@ -320,7 +319,10 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
         return self._export_observation()
 
     def render(self) -> tuple[np.ndarray, ...]:
-        """Draw up to four environments, from ``cfg.viewer.env_index`` on.
+        """Draw the environments, from ``cfg.viewer.env_index`` on.
+
+        Of more than 64 environments only the first four are drawn. The pictures of the others are
+        grey, and a warning says so.
 
         Returns:
             A picture per environment, (height, width, 3), uint8; 480 × 640 by default.
@@ -332,9 +334,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, VectorEnv, TableRepr):
             raise RuntimeError(
                 "render() needs render_mode='rgb_array' when the environment is made"
             )
-        first = self.sim.viewer.env_index
-        env_ids = range(first, min(first + MAX_PICTURES, self.num_envs))
-        return tuple(self.sim.render(i) for i in env_ids)
+        return draw_environments(self.sim)
 
     def set_viewer(
         self, eye: tuple[float, float, float], lookat: tuple[float, float, float]

@@ -13,7 +13,7 @@ from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.changes import Changes, apply_changes
 from legged_envs.envs.task import Space, Spaces
 from legged_envs.mdp.context import Env
-from legged_envs.state import State, copy_state, restore_state
+from legged_envs.state import State, copy_state, restore_state, state_template
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -180,6 +180,10 @@ class ManagerSet:
         """Return a copy of the state of all managers, and of the changes."""
         # A namespace is compared as a whole, because there may be any number of changes.
         return {**copy_state(self.by_name), "changes": SimpleNamespace(**self.changes)}
+
+    def state_template(self) -> State:
+        """Return what a state must look like, with None for what is None at some times."""
+        return {**state_template(self.by_name), "changes": SimpleNamespace()}
 
     def load_changes(self, state: State) -> None:
         """Build the managers again if ``state`` was saved with other changes.

@@ -107,6 +107,9 @@ class ManagerTask(Task):
     def state(self) -> State:
         return self.managers.state()
 
+    def state_template(self) -> State:
+        return self.managers.state_template()
+
     def load_changes(self, state: State) -> None:
         self.managers.load_changes(state)
 

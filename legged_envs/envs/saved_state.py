@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import torch
-from gymnasium.envs.registration import EnvSpec
 
-from legged_envs.envs.arguments import check_same_structure
+from legged_envs.envs.state_checks import check_state, check_streams
 from legged_envs.envs.task import Task
 from legged_envs.state import State, copy_state, restore_state
 
@@ -23,15 +22,9 @@ Arguments: TypeAlias = dict[str, Any]
 
 def collect(env: "CoreVectorEnv") -> State:
     """Return a copy of everything that the future of ``env`` depends on."""
-    return {
+    state = {
         "sim": env.sim.get_state(),
         "random": env.random.state_dict(),
-        **_collect_own(env),
-    }
-
-
-def _collect_own(env: "CoreVectorEnv") -> State:
-    state = {
         "own": env.task.state(),
         "episode_steps": copy_state(env.episode_steps),
         "bad_physics": copy_state(env.had_bad_physics),
@@ -50,19 +43,26 @@ def restore(env: "CoreVectorEnv", state: State) -> None:
     """Return ``env`` to a state from :func:`collect`.
 
     Raises:
-        ValueError: If the state has another structure; nothing is changed then.
+        ValueError: If the state has another structure or wrong values; nothing is changed then.
     """
-    present = _collect_own(env)
+    present = collect(env)
     _check_structure(env, state, present)
-    # Everything that may refuse the state comes first, so that an error leaves ``env`` as it was.
     env.task.check_state(state["own"])
-    env.task.load_changes(state["own"])
-    # The engine checks its part while it loads it: after an error the managers are put back.
     try:
-        env.sim.set_state(state["sim"])
-    except ValueError:
-        env.task.load_changes(present["own"])
-        raise
+        _load(env, state)
+    # Of any kind: values that no check knows fail where they are used.
+    except Exception as error:
+        _load(env, present)
+        if isinstance(error, ValueError):
+            raise
+        raise ValueError(
+            f"the state cannot be loaded, and nothing is changed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _load(env: "CoreVectorEnv", state: State) -> None:
+    env.task.load_changes(state["own"])
+    env.sim.set_state(state["sim"])
     env.random.load_state_dict(state["random"])
     env.episode_steps = restore_state(env.episode_steps, state["episode_steps"])
     env.had_bad_physics = restore_state(env.had_bad_physics, state["bad_physics"])
@@ -81,10 +81,15 @@ def _check_structure(env: "CoreVectorEnv", state: State, present: State) -> None
     # The engine checks its own part. The number of streams may differ, and so may the number of
     # episodes that ended.
     expected["sim"] = None
-    expected["random"] = {**env.random.state_dict(), "streams": None}
-    episodes = len(state.get("ended_rows", ()))
-    expected["ended_rows"] = env.log.rows.new_zeros(episodes, len(env.log.names))
-    check_same_structure(state, expected, "the state")
+    expected["own"] = env.task.state_template()
+    expected["random"] = {**present["random"], "streams": None}
+    given_rows = state.get("ended_rows") if isinstance(state, dict) else None
+    if isinstance(given_rows, torch.Tensor) and given_rows.dim() == 2:
+        expected["ended_rows"] = env.log.rows.new_zeros(len(given_rows), len(env.log.names))
+    check_state(state, expected)
+    check_streams(state["random"]["streams"], env.num_envs)
+    if state["steps"] < 0:
+        raise ValueError(f"the state has 'steps' below 0: {state['steps']}")
 
 
 class StatefulEnv:
@@ -94,7 +99,7 @@ class StatefulEnv:
     cfg: "TaskCfg"
     num_envs: int
     arguments: Arguments
-    spec: EnvSpec | None
+    spec: Any
     is_built: bool
     has_begun: bool
     _np_random: np.random.Generator | None

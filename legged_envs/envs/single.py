@@ -6,15 +6,16 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 
-from legged_envs.envs.arguments import action_array
+from legged_envs.envs.arguments import action_array, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.make import make_core
+from legged_envs.envs.spec import HasTaskSpec
 from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.state import State, map_tree
 from legged_envs.tables import Table, TableRepr
 
 
-class LeggedEnv(TableRepr, gym.Env):
+class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
     """One robot, without the batch dimension and without a time limit.
 
     ``info`` of a step holds ``cost``, a float, and ``costs``, shape (K,), in the order of
@@ -60,6 +61,8 @@ class LeggedEnv(TableRepr, gym.Env):
             ValueError: If the seed or an option is not valid.
             TypeError: If the seed is not an integer.
         """
+        # Gymnasium's own generator refuses seeds in other words than vector environments.
+        check_seed(seed, num_envs=1)
         # Gymnasium's own generator, self.np_random, is seeded too, as its checker demands.
         super().reset(seed=None if seed is None else index(seed))
         if options and "reset_mask" in options:

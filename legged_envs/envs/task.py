@@ -180,6 +180,10 @@ class Task(ABC):
         """
         return {}
 
+    def state_template(self) -> State:
+        """Return what a state must look like: that of :meth:`state`, None for what may differ."""
+        return self.state()
+
     def check_state(self, state: State) -> None:
         """Check a state that has the structure of :meth:`state`.
 

@@ -1,6 +1,7 @@
 """Shared parts of evaluations: commands, environment options, and means over steps and episodes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any, cast
 
 import torch
@@ -168,6 +169,25 @@ def _as_floats(log: Mapping[str, Any]) -> dict[str, float]:
     return dict(zip(log, torch.stack(values).tolist(), strict=True))
 
 
+def format_measure(value: float, style: str) -> str:
+    """Return a measure as text, "-" for NaN, which stands for a measure without a step.
+
+    Args:
+        value: The measure.
+        style: Format of the number, as in ``format``, such as ``".3f"``.
+    """
+    return "-" if isnan(value) else format(value, style)
+
+
+def print_why_unmeasured(values: Iterable[float], console: Console) -> None:
+    """Print why measures have no value, if one of them has none."""
+    if any(map(isnan, values)):
+        console.print(
+            f"-: no episode lasted longer than the {SETTLING_SECONDS:g} s at its start that "
+            "are not measured"
+        )
+
+
 def print_costs(costs: Mapping[str, float], limits: Mapping[str, float], console: Console) -> None:
     """Print a table of mean costs per step and their limits. Print nothing without costs."""
     if not costs:
@@ -179,5 +199,5 @@ def print_costs(costs: Mapping[str, float], limits: Mapping[str, float], console
         title="costs per step",
     )
     for name, value in costs.items():
-        table.add_row(name, f"{value:.4f}", f"{limits[name]:g}")
+        table.add_row(name, format_measure(value, ".4f"), f"{limits[name]:g}")
     console.print(table)

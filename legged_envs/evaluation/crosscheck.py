@@ -28,6 +28,7 @@ from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.policy.foreign.summary import print_foreign
+from legged_envs.policy.header import without_nan
 from legged_envs.policy.policy import POLICY_FILE, Policy, policy_and_task, policy_file, save_onnx
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines import find_device, find_engine, known_engines
@@ -271,4 +272,4 @@ def _write_numbers(
         "robots": options.robots,
         "runs": numbers,
     }
-    write_json(path, values)
+    write_json(path, without_nan(values))

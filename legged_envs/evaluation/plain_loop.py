@@ -13,6 +13,7 @@ import torch
 
 from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
 from legged_envs.policy.policy import Policy
+from legged_envs.policy.weights_file import LARGEST_HEADER, check_file_size
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
@@ -296,11 +297,10 @@ def _read_onnx(path: Path) -> tuple[Contract, NetworkFunction]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    model = onnx.load(str(path))
-    contract: Contract = {}
-    for entry in model.metadata_props:
-        is_text = entry.key in TEXT_ENTRIES
-        contract[entry.key] = entry.value if is_text else json.loads(entry.value)
+    check_file_size(path)
+    # Without the files that a stranger's model may name for its weights.
+    model = onnx.load(str(path), load_external_data=False)
+    contract = _read_contract(path, model.metadata_props)
     # The slowest of the runtimes, and the one that needs no further package.
     evaluator: Any = ReferenceEvaluator(model)
 
@@ -320,6 +320,32 @@ def _network_of(policy: Policy) -> NetworkFunction:
         return actions
 
     return run
+
+
+def _read_contract(path: Path, entries: Sequence[Any]) -> Contract:
+    """Return the contract in the metadata of an ONNX file.
+
+    Raises:
+        ValueError: If an entry is too long, or not JSON.
+    """
+    contract: Contract = {}
+    for entry in entries:
+        if len(entry.value) > LARGEST_HEADER:
+            raise ValueError(
+                f"{entry.key!r} of the contract in {str(path)!r} has {len(entry.value):,} "
+                f"characters, at most {LARGEST_HEADER:,} are read: export the policy anew"
+            )
+        if entry.key in TEXT_ENTRIES:
+            contract[entry.key] = entry.value
+            continue
+        try:
+            contract[entry.key] = json.loads(entry.value)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{entry.key!r} of the contract in {str(path)!r} is not JSON: "
+                "export the policy anew"
+            ) from error
+    return contract
 
 
 def _check_contract(source: Path | Policy, contract: Contract) -> None:

@@ -16,6 +16,9 @@ Curve = Sequence[dict[str, float]]
 CURVE_COLUMNS = 4
 """Number of plots next to each other in the figure of `draw_curves`."""
 
+MOST_PLOTS = 400
+"""Largest number of plots in the figure of `draw_curves`. Curves have some dozens of columns."""
+
 MAX_MEAN_POINTS = 300
 """Largest number of points of the mean of several runs in the figure of `draw_curves`."""
 
@@ -74,17 +77,26 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
 
     Args:
         groups: Name of a group → learning curves of its runs.
+
+    Raises:
+        ValueError: If the curves have too many columns.
     """
     from matplotlib.figure import Figure
 
     names = _drawn_names(groups)
+    if len(names) > MOST_PLOTS:
+        raise ValueError(
+            f"the learning curves have {len(names):,} columns, and at most {MOST_PLOTS} are drawn: "
+            "leave out the run that has so many"
+        )
     # Number of rows, rounded up.
     height = -(-len(names) // CURVE_COLUMNS)
     # A figure without pyplot needs no display and leaves no state behind.
     size = (3.4 * CURVE_COLUMNS, 0.6 + 2.4 * height)
     figure = Figure(size, layout="constrained")
     for position, name in enumerate(names, start=1):
-        axis = figure.add_subplot(height, CURVE_COLUMNS, position, title=name.replace("_", " "))
+        title = _plain_label(name.replace("_", " "))
+        axis = figure.add_subplot(height, CURVE_COLUMNS, position, title=title)
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
             # Runs of different tasks have different columns.
@@ -163,7 +175,7 @@ def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
     for curve in curves:
         points = []
         for row in curve:
-            if name in row:
+            if row.get(name) is not None:
                 points.append((row["env_steps"] / 1e6, row[name]))
         steps, values = np.array(points).T
         # An update in which no episode ended has NaN in columns of episodes.
@@ -219,7 +231,7 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         _draw_tracking(axis, row)
         is_first_column = i % columns == 0
         has_none_below = i + columns >= len(curves)
-        axis.set_title(clip)
+        axis.set_title(_plain_label(clip))
         axis.set(
             ylabel="error" if is_first_column else "",
             xlabel="phase of the clip" if has_none_below else "",
@@ -297,21 +309,23 @@ def _means_of_parts(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
 # --- crossings ------------------------------------------------------------------------------------
 
 
-def plot_crossings(crossings: Mapping[str, Sequence[float]], path: Path) -> None:
+def plot_crossings(crossings: Mapping[str, Sequence[float | None]], path: Path) -> None:
     """Draw `draw_crossings` as a PNG, in a folder that is made if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draw_crossings(crossings).savefig(path, dpi=120)
 
 
-def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
+def draw_crossings(crossings: Mapping[str, Sequence[float | None]]) -> "Figure":
     """Draw the percentage of episodes that crossed their tile, by kind (row) and level (column).
 
     Args:
-        crossings: Kind of terrain → fraction of the episodes at each level, NaN without one.
+        crossings: Kind of terrain → fraction of the episodes at each level, NaN or None without
+            one.
     """
     from matplotlib.figure import Figure
 
-    percentages = 100.0 * np.array(list(crossings.values()))
+    # None, of a level without an episode, becomes NaN.
+    percentages = 100.0 * np.array(list(crossings.values()), dtype=float)
     num_kinds, num_levels = percentages.shape
     size = (1.5 + 0.6 * num_levels, 1.2 + 0.45 * num_kinds)
     figure = Figure(figsize=size, layout="constrained")
@@ -325,7 +339,7 @@ def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
         xlabel="level",
         xticks=range(num_levels),
         yticks=range(num_kinds),
-        yticklabels=list(crossings),
+        yticklabels=[_plain_label(kind) for kind in crossings],
     )
     figure.colorbar(image, label="episodes that cross their tile, %")
     return figure

@@ -1,7 +1,7 @@
 """Recording of Minari datasets from many robots under a policy, and loading of them."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from importlib import import_module
 from typing import Any
@@ -25,6 +25,7 @@ from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.comparison import comparable_inputs, nearly_equal
 from legged_envs.policy.metadata import Contract, contract, is_earlier_version
 from legged_envs.policy.policy import Policy, policy_and_task
+from legged_envs.runs.interruption import holding_interrupts
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
 from legged_envs.tables import shorten
@@ -37,6 +38,9 @@ DEFAULT_EPISODE_STEPS = 1000
 
 UNRECORDED_ENTRIES = ("task_id", "changes", "clips")
 """Entries of a contract that a dataset keeps elsewhere, or that do not change what numbers mean."""
+
+ENV_ARGUMENTS = ("cfg", "observations")
+"""Keyword arguments of the environment that a dataset holds and that its reader takes from it."""
 
 
 # --- recording ------------------------------------------------------------------------------------
@@ -101,11 +105,14 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
             names = {group: f"obs/{group}" for group in core.group_sizes}
         else:
             names = {"policy": "obs"}
-        episodes = _episodes(envs, policy, cfg, names, episode_limit)
-        for done, episode in enumerate(episodes, start=1):
-            # Written at once: an interruption loses no finished episode.
-            file.write([(episode, None)])
-            show("recording", done / cfg.episodes, f"{done} episodes")
+        # An interruption in the middle of a write would leave a dataset that nobody can read.
+        with holding_interrupts() as raise_if_interrupted:
+            episodes = _episodes(envs, policy, cfg, names, episode_limit, raise_if_interrupted)
+            for done, episode in enumerate(episodes, start=1):
+                # Written at once: an interruption loses no finished episode.
+                file.write([(episode, None)])
+                raise_if_interrupted()
+                show("recording", done / cfg.episodes, f"{done} episodes")
     return file.dataset
 
 
@@ -145,6 +152,7 @@ def _episodes(
     cfg: RecordCfg,
     names: Mapping[str, str],
     episode_limit: int,
+    raise_if_interrupted: Callable[[], None],
 ) -> Iterator[Episode]:
     """Yield episodes as soon as they are over.
 
@@ -157,6 +165,7 @@ def _episodes(
         cfg: Options of the command.
         names: Observation group → its name in an episode.
         episode_limit: Time limit of the episodes, control steps.
+        raise_if_interrupted: Raises a KeyboardInterrupt if the recording is interrupted.
     """
     present = PresentEpisodes(envs.num_envs, episode_limit)
     wanted = torch.full((envs.num_envs,), cfg.episodes // envs.num_envs)
@@ -168,6 +177,7 @@ def _episodes(
     generator = torch.Generator().manual_seed(cfg.seed)
     observation, _ = envs.reset(seed=cfg.seed)
     while wanted.any():
+        raise_if_interrupted()
         action = policy(*(observation[group] for group in policy.inputs))
         # Drawn also without noise, so that the same seed gives the same numbers.
         noise = cfg.noise * torch.randn(action.shape, generator=generator)
@@ -238,7 +248,8 @@ def _load(name: str, task_id: str) -> Any:
     }
     # An id may have the module of another package before a colon.
     recorded_id = metadata["task_id"]
-    if recorded_id.rpartition(":")[2] != plain_id(task_id):
+    registered = plain_id(task_id)
+    if recorded_id.rpartition(":")[2] != registered:
         raise ValueError(f"the dataset {name!r} is of {recorded_id}, not of {task_id!r}")
     recorded = {
         "observations": dataset.observation_space,
@@ -247,7 +258,7 @@ def _load(name: str, task_id: str) -> Any:
     }
     # Datasets of earlier versions have no contract.
     recorded.update(metadata.get("contract", {}))
-    with closing(dataset.recover_environment()) as env:
+    with closing(_make_recorded_env(dataset, registered)) as env:
         core = env.unwrapped
         present = {
             "observations": env.observation_space,
@@ -264,6 +275,13 @@ def _load(name: str, task_id: str) -> Any:
             f"now {shorten(str(present[differing]), 200)}; record it anew"
         )
     return dataset
+
+
+def _make_recorded_env(dataset: Any, task_id: str) -> Any:
+    """Make the environment of a dataset, of a registered task with the changes in the dataset."""
+    # Minari's own recover_environment calls any function that the dataset names.
+    kwargs = dataset.env_spec.kwargs
+    return gym.make(task_id, **{name: kwargs[name] for name in ENV_ARGUMENTS if name in kwargs})
 
 
 def _differing_entry(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from html import escape
 from io import StringIO
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from pathlib import Path
 from statistics import fmean, stdev
 from string import Template
@@ -23,12 +23,14 @@ from legged_envs.evaluation.run_results import (
     SEED_OPTION,
     DefaultConfig,
     Run,
+    check_own_file,
     explain_damaged_files,
     find_differences,
     group_by_configuration,
     read_runs,
     without_options,
 )
+from legged_envs.policy.weights_file import write_whole
 from legged_envs.tables import Table, format_cell, format_html, shorten
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ VIDEO_FILE = "video.mp4"
 
 TRACKING_FILE = "tracking.png"
 """Name of the plot of tracking errors in the run folder of a mimic training."""
+
+LARGEST_PICTURE = 2**28
+"""Largest size of a film or picture that is put into the page, bytes."""
 
 SESSION_COLUMNS = ("started", "update", "command", "hardware", "commits", "versions")
 """Names of the entries of a session that the page shows. A session is one process of a run."""
@@ -69,8 +74,10 @@ def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig)
     with explain_damaged_files(*runs):
         text = page(read_runs("report", runs), default_config)
     out.parent.mkdir(parents=True, exist_ok=True)
-    size = out.write_text(text, encoding="utf-8")
-    print(f"wrote {out}, {size / 1e6:.1f} MB")
+    # JSON can hold halves of characters, which no text file can.
+    data = text.encode("utf-8", errors="xmlcharrefreplace")
+    write_whole(out, data)
+    print(f"wrote {out}, {len(data) / 1e6:.1f} MB")
 
 
 def compare(runs: Sequence[Path]) -> None:
@@ -249,8 +256,12 @@ def _costs(label: str, group: Sequence[Run]) -> str:
     if not evaluations:
         return ""
     rows = []
-    for name, limit in evaluations[0]["cost_limits"].items():
-        mean = fmean(evaluation["costs"][name] for evaluation in evaluations)
+    for name, given in evaluations[0]["cost_limits"].items():
+        limit = float(given)
+        # A cost that was not measured is None.
+        costs = [evaluation["costs"][name] for evaluation in evaluations]
+        measured = [cost for cost in costs if cost is not None]
+        mean = fmean(measured) if measured else nan
         # The limit is at a third of the bar, so that an excess can be seen.
         bar = f"<meter max='{3 * limit}' high='{limit}' optimum='0' value='{mean}'></meter>"
         cells = f"<td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}"
@@ -269,10 +280,16 @@ def _pictures(run: Run) -> str:
 
     # Everything is embedded: the page can be sent as one file.
     html = ""
-    if (run.path / VIDEO_FILE).is_file():
-        html += _video(run.path / VIDEO_FILE)
-    if (run.path / TRACKING_FILE).is_file():
-        html += _image(run.path / TRACKING_FILE)
+    for name, show in ((VIDEO_FILE, _video), (TRACKING_FILE, _image)):
+        picture = run.path / name
+        if not picture.is_file():
+            continue
+        try:
+            check_own_file(picture, LARGEST_PICTURE)
+        except ValueError as error:
+            html += f"<p class='notice'>{escape(str(error))}</p>"
+        else:
+            html += show(picture)
     crossings = run.evaluation.get("crossings")
     if crossings:
         html += _svg(draw_crossings(crossings))
@@ -301,6 +318,12 @@ def _configuration(label: str, group: Sequence[Run], default_config: DefaultConf
             f"<p>{escape(label)}: this installation does not know the task, "
             "nor what its defaults are.</p>"
         )
+        module = group[0].task_id.rpartition(":")[0]
+        if module:
+            html += (
+                f"<p>No file makes this program import a module; if you trust {escape(module)}, "
+                f"add --import {escape(module)} to the command.</p>"
+            )
     else:
         header = ("not as by default", "run", f"default of legged-envs {__version__}")
         rows = [(name, *map(_shown, values)) for name, values in differences.items()]

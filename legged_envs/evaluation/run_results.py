@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from legged_envs.errors import is_mistake
 from legged_envs.runs.checkpoint_file import read_checkpoint_file
 from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, flatten_numbers
 from legged_envs.tables import shorten
@@ -31,6 +32,12 @@ INCIDENTAL_OPTIONS = (
 
 ABSENT = "–"
 """Text that a table shows for a missing value."""
+
+LARGEST_JSON = 2**26
+"""Largest size of a file of a run that is read as JSON, bytes."""
+
+LARGEST_CURVE = 2**29
+"""Largest size of a learning curve, bytes."""
 
 STALE_SECONDS = 300.0
 """Time since the last change of a file after which an unfinished run is reported as stopped, s."""
@@ -97,9 +104,10 @@ class Run:
         path = self.path / name
         if not path.is_file():
             return {}
+        check_own_file(path, LARGEST_JSON)
         try:
-            values = json.loads(path.read_text())
-        except ValueError as error:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r} is not JSON as legged-envs train writes it: {error}"
             ) from error
@@ -114,6 +122,7 @@ class Run:
     def _read_curve(self) -> list[dict[str, float]]:
         path = self.path / CURVE
         if path.is_file():
+            check_own_file(path, LARGEST_CURVE)
             return _read_rows(path)
         # Runs of earlier versions have the rows only in their checkpoint.
         try:
@@ -169,18 +178,53 @@ class Run:
 def _read_rows(path: Path) -> list[dict[str, float]]:
     """Return the rows of a learning curve, a line of JSON each."""
     rows = []
-    lines = path.read_text().splitlines(keepends=True)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         # The last line may be half written.
         if not line.endswith("\n"):
             continue
         try:
-            rows.append(json.loads(line))
-        except ValueError as error:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
             ) from error
+        if not isinstance(row, dict) or not all(map(_is_number, row.values())):
+            raise ValueError(
+                f"{str(path)!r}, line {number}, must be numbers by name, "
+                f"got {shorten(line, 100)}: delete the line"
+            )
+        rows.append(row)
     return rows
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def check_own_file(path: Path, largest: int) -> None:
+    """Check that a file of a run folder is in that folder, and not too large to be read.
+
+    A link in the folder of a stranger may lead to any file of this machine, and a report is made
+    to be passed on.
+
+    Args:
+        path: The file.
+        largest: Largest size that is read, bytes.
+
+    Raises:
+        ValueError: If it is a link to a file outside of its folder, or too large.
+    """
+    folder = path.parent.resolve()
+    if not path.resolve().is_relative_to(folder):
+        raise ValueError(
+            f"{str(path)!r} is a link to a file outside of its run: copy the file into the run"
+        )
+    size = path.stat().st_size
+    if size > largest:
+        raise ValueError(
+            f"{str(path)!r} has {size:,} bytes, at most {largest:,} are read: make it smaller"
+        )
 
 
 def read_runs(verb: str, paths: Sequence[Path]) -> list[Run]:
@@ -213,11 +257,14 @@ def explain_damaged_files(*paths: Path) -> Iterator[None]:
         *paths: Run folders that are read in the ``with`` block.
 
     Raises:
-        ValueError: If the block raises an error that is typical of a damaged file.
+        ValueError: If the block raises an error that no ``raise`` of this package made.
     """
     try:
         yield
-    except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
+    # Of any kind: a damaged file may hold anything, which fails where it is used.
+    except Exception as error:
+        if is_mistake(error):
+            raise
         folders = ", ".join(repr(str(path)) for path in paths)
         reason = shorten(f"{type(error).__name__}: {error}", 200)
         raise ValueError(

@@ -55,6 +55,15 @@ class ObservationGroup(TermManager):
             whole_number(f"{term.where}: delay", cfg.delay, 0)
             check_number(f"{term.where}: offset", cfg.offset, 0.0)
             check_number(f"{term.where}: dropout", cfg.dropout, 0.0, 1.0)
+            check_number(f"{term.where}: noise", cfg.noise, 0.0)
+            if cfg.clip is not None:
+                low, high = cfg.clip
+                # Written with "not", so that NaN is refused too.
+                if not low <= high:
+                    raise ValueError(
+                        f"{term.where}: clip must be (low, high), low at most high, "
+                        f"got {cfg.clip!r}"
+                    )
 
     def _prepare_history(self, kind: str, cfg: ObservationGroupCfg) -> None:
         by_term = any(term.history is not None for term in self._term_cfgs)

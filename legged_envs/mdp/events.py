@@ -41,7 +41,7 @@ def randomize_base_mass(
     random: Stream,
     range: Range,
 ) -> None:
-    """Add a drawn mass to the base of each robot.
+    """Add a drawn mass to the base of each robot. The inertia of the base stays as it is.
 
     Args:
         range: Bounds of the added mass, kg. Negative values make the base lighter.

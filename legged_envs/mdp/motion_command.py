@@ -132,6 +132,7 @@ class MotionCommand(CommandTerm):
     """
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
+    OPTIONAL = ("_pinned", "_withheld")
 
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""

@@ -3,7 +3,7 @@
 import torch
 
 from legged_envs.motions.library import MotionLibrary, MotionSample
-from legged_envs.state import Stateful
+from legged_envs.state import State, Stateful, check_indices
 
 
 class MotionPlayer(Stateful):
@@ -29,6 +29,17 @@ class MotionPlayer(Stateful):
 
         It also grows past the end of the clip. Shape: (num_envs,), float64.
         """
+
+    def load_state_dict(self, state: State) -> None:
+        """Restore a state from ``state_dict``.
+
+        Raises:
+            ValueError: A clip does not exist, or a time is not finite.
+        """
+        check_indices("clips", state["clip"], self.library.num_clips)
+        if not state["time"].isfinite().all():
+            raise ValueError(f"times in clips must be finite, got {state['time'].tolist()}")
+        super().load_state_dict(state)
 
     @property
     def phase(self) -> torch.Tensor:
@@ -56,10 +67,7 @@ class MotionPlayer(Stateful):
         Raises:
             ValueError: A clip index is negative or not below the number of clips.
         """
-        # PyTorch counts a negative index from the end, without an error.
-        num_clips = self.library.num_clips
-        if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < num_clips:
-            raise ValueError(f"clips must be in [0, {num_clips}), got {clips.tolist()}")
+        check_indices("clips", clips, self.library.num_clips)
         self.clip[env_ids] = clips
         self.time[env_ids] = times.double()
 

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
+
+from legged_envs.policy.weights_file import METADATA_KEY, join_header, read_header, write_whole
 
 Facts: TypeAlias = dict[str, Any]
 """Results of an evaluation: name → value that JSON can represent."""
@@ -16,16 +18,13 @@ HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
 HEADLINE_LEVELS = (3, 6)
 """Levels of rough ground that `headline` gives the crossings of. The first level of a task is 0."""
 
-METADATA_KEY = "__metadata__"
-"""Key of the free text entries in a safetensors header."""
-
 EVALUATION_KEY = "evaluation"
 """Name of the text entry that holds the evaluation, as JSON."""
 
 
 def read_evaluation(path: Path) -> Facts:
     """Return the evaluation in the header of a safetensors file, empty if there is none."""
-    header, _ = _read_header(path)
+    header, _ = read_header(path)
     metadata = header.get(METADATA_KEY, {})
     evaluation: Facts = json.loads(metadata.get(EVALUATION_KEY, "{}"))
     return evaluation
@@ -40,29 +39,29 @@ def record_evaluation(path: Path, evaluation: Mapping[str, object]) -> None:
         path: Policy file.
         evaluation: Values that JSON can represent.
     """
-    header, end = _read_header(path)
+    header, end = read_header(path)
     # safetensors allows free text entries: other programs still read the file.
-    header[METADATA_KEY][EVALUATION_KEY] = json.dumps(evaluation)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    # Tensors begin at a multiple of 8 bytes.
-    text += b" " * (-len(text) % 8)
-    size = len(text).to_bytes(8, "little")
+    texts = header.setdefault(METADATA_KEY, {})
+    texts[EVALUATION_KEY] = json.dumps(without_nan(evaluation))
     tensors = path.read_bytes()[end:]
-    # The file is replaced at once: a reader sees the old one or the new one.
-    written = path.with_name(f"{path.name}.new")
-    written.write_bytes(size + text + tensors)
-    written.replace(path)
+    write_whole(path, join_header(header, tensors))
 
 
-def _read_header(path: Path) -> tuple[Facts, int]:
-    """Return the header of a safetensors file and the position where it ends.
+def without_nan(values: object) -> Any:
+    """Return values as JSON has them, with None in place of NaN and infinity.
 
-    A length in 8 bytes, the least significant first, precedes that many bytes of JSON.
+    JSON has no such numbers, and other programs do not read a file that holds them.
+
+    Args:
+        values: Nested dicts, lists and tuples of texts and numbers.
     """
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-    return header, 8 + size
+    if isinstance(values, Mapping):
+        return {name: without_nan(value) for name, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [without_nan(value) for value in values]
+    if isinstance(values, float) and not isfinite(values):
+        return None
+    return values
 
 
 def headline(evaluation: Facts) -> tuple[str, ...]:
@@ -78,17 +77,18 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
     for name, value in evaluation.get("command", evaluation).items():
         errors[name.removeprefix("command_")] = value
     if clips:
-        errors["falls"] = fmean(clip["falls"] for clip in clips)
+        errors["falls"] = _known_mean([clip["falls"] for clip in clips])
     # Trainings are compared at a glance: three decimals are enough.
     lin_vel = _error_cell(errors, "lin_vel_error")
     ang_vel = _error_cell(errors, "ang_vel_error")
     falls = "-"
-    if "falls" in errors:
+    if errors.get("falls") is not None:
         falls = f"{errors['falls']:.1%}"
     remarks = []
     if clips:
-        joint_error = fmean(clip["joint_error"] for clip in clips)
-        remarks.append(f"joints {joint_error:.3f} rad off, {len(clips)} clips")
+        joint_error = _known_mean([clip["joint_error"] for clip in clips])
+        known = "-" if joint_error is None else f"{joint_error:.3f}"
+        remarks.append(f"joints {known} rad off, {len(clips)} clips")
     crossings = evaluation.get("crossings") or {}
     for level in HEADLINE_LEVELS:
         crossed = _crossings_of_level(crossings, level)
@@ -96,19 +96,24 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
             mean = fmean(crossed)
             remarks.append(f"{mean:.0%} cross level {level}")
     # Only tasks with neither commands nor motions are judged by their reward.
-    if "reward" in evaluation:
-        reward = evaluation["reward"]
+    reward = evaluation.get("reward")
+    if reward is not None:
         remarks.append(f"reward {reward:.1f}/s")
     return lin_vel, ang_vel, falls, ", ".join(remarks)
 
 
-def _error_cell(errors: Mapping[str, float], name: str) -> str:
-    if name not in errors:
-        return "-"
-    return f"{errors[name]:.3f}"
+def _known_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that were measured, None if none was."""
+    known = [value for value in values if value is not None and isfinite(value)]
+    return fmean(known) if known else None
 
 
-def _crossings_of_level(crossings: Mapping[str, Sequence[float]], level: int) -> list[float]:
+def _error_cell(errors: Mapping[str, float | None], name: str) -> str:
+    error = errors.get(name)
+    return "-" if error is None or not isfinite(error) else f"{error:.3f}"
+
+
+def _crossings_of_level(crossings: Mapping[str, Sequence[float | None]], level: int) -> list[float]:
     """Return the fractions of episodes in which robots crossed a tile of one level of difficulty.
 
     Args:
@@ -124,7 +129,7 @@ def _crossings_of_level(crossings: Mapping[str, Sequence[float]], level: int) ->
         if len(levels) <= level:
             continue
         fraction = levels[level]
-        # A level without a single start is NaN.
-        if not isnan(fraction):
+        # A level without a single start has None, or NaN in files of earlier versions.
+        if fraction is not None and isfinite(fraction):
             fractions.append(fraction)
     return fractions

@@ -219,6 +219,10 @@ class Step:
         check_known("unknown operation", [operation], OPERATIONS, "known")
         self.name: str = description["name"]
         """Name of the result."""
+        self.operation: str = operation
+        """Name of the operation."""
+        self.sources = _sources([description["arguments"], *description["options"].values()])
+        """Names of the values that the operation reads."""
         self._function = OPERATIONS[operation]
         self._options = {}
         for key, option in description["options"].items():
@@ -246,13 +250,15 @@ class Network:
     def __init__(self, description: Description, weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
         """Names of the arguments, in order."""
-        self._weights = weights
-        self._steps: list[Step] = []
+        self.weights = weights
+        """Tensors by name."""
+        self.steps: list[Step] = []
+        """The steps, in order."""
         # A step may use inputs, weights, and results of the steps before it.
         known = {*self.inputs, *weights}
         for each in description["steps"]:
             step = Step(each, known)
-            self._steps.append(step)
+            self.steps.append(step)
             known.add(step.name)
         outputs = [{"of": name} for name in description["outputs"]]
         self._results = _getter(outputs, known)
@@ -267,13 +273,25 @@ class Network:
             raise TypeError(
                 f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments"
             )
-        values: dict[str, Value] = dict(self._weights)
+        values: dict[str, Value] = dict(self.weights)
         for name, value in zip(self.inputs, inputs, strict=True):
             values[name] = value
-        for step in self._steps:
+        for step in self.steps:
             values[step.name] = step.run(values)
         results = self._results(values)
         return results if len(results) > 1 else results[0]
+
+
+def _sources(argument: Encoded) -> list[str]:
+    """Return the names of the values that an argument of a step consists of."""
+    if isinstance(argument, list):
+        names = []
+        for item in argument:
+            names.extend(_sources(item))
+        return names
+    if isinstance(argument, dict) and "of" in argument:
+        return [argument["of"]]
+    return []
 
 
 def _getter(argument: Encoded, known: Collection[str]) -> Getter:

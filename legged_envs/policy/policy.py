@@ -3,23 +3,31 @@
 import copy
 import json
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
 from legged_envs.policy.comparison import find_difference
+from legged_envs.policy.contract_checks import check_contract
 from legged_envs.policy.foreign import FOREIGN_ENDINGS
 from legged_envs.policy.memory import clear_memory
 from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
+from legged_envs.policy.network_size import check_network_size
 from legged_envs.policy.shipped import SHIPPED as SHIPPED
 from legged_envs.policy.shipped import shipped_file as shipped_file
+from legged_envs.policy.weights_file import (
+    check_file_size,
+    read_header,
+    serialize,
+    write_whole,
+)
 from legged_envs.tables import TableRepr, shorten
 from legged_envs.tasks import make_task_cfg, plain_id
 from legged_envs.tasks.kind import kind_of
@@ -34,14 +42,6 @@ CONTRACT_KEY = "contract"
 NETWORK_KEY = "network"
 """Name of the text entry of a policy file that holds the description of the network, as JSON."""
 
-CONTRACT_TYPES: dict[str, type] = {
-    "task_id": str,
-    "changes": dict,
-    "clips": list,
-    "inputs": dict,
-    "observation": list,
-}
-"""Types of the entries of a contract that this package reads."""
 
 READ_ERRORS = (
     SafetensorError,
@@ -171,7 +171,7 @@ def save_policy(path: Path, module: torch.nn.Module, contract: Contract) -> None
     # Tracing leaves marks on a module: the caller's stays as it is.
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     metadata = {CONTRACT_KEY: json.dumps(contract), NETWORK_KEY: json.dumps(description)}
-    path.write_bytes(save(weights, metadata))
+    write_whole(path, serialize(weights, metadata))
 
 
 def halve_weights(path: Path) -> None:
@@ -185,7 +185,7 @@ def halve_weights(path: Path) -> None:
         for name in file.keys():  # noqa: SIM118
             weight = file.get_tensor(name)
             weights[name] = weight.half() if weight.is_floating_point() else weight
-    path.write_bytes(save(weights, metadata))
+    write_whole(path, serialize(weights, metadata))
 
 
 class _PolicyModule(torch.nn.Module):
@@ -217,22 +217,23 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     # Control loops know the first group by the name "obs".
     input_names = ["obs", *list(contract["inputs"])[1:]]
     output_names = ["actions"]
+    exported = BytesIO()
     torch.onnx.export(
         module.cpu().eval(),
         tuple(zeros),
-        str(path),
+        exported,
         input_names=input_names,
         output_names=output_names,
         opset_version=18,
         dynamo=False,
         dynamic_axes={name: {0: "n"} for name in (*input_names, *output_names)},
     )
-    model = onnx.load(str(path))
+    model = onnx.load_model_from_string(exported.getvalue())
     texts = {}
     for key, value in contract.items():
         texts[key] = value if isinstance(value, str) else json.dumps(value)
     onnx.helper.set_model_props(model, texts)
-    onnx.save(model, str(path))
+    write_whole(path, model.SerializeToString())
 
 
 def _vector_size(terms: Sequence[ObservationEntry]) -> int:
@@ -273,6 +274,8 @@ def load_policy(path: Path | str, device: str = "cpu") -> Policy:
 
 
 def _read_policy(path: Path, device: str) -> Policy:
+    check_file_size(path)
+    read_header(path)
     weights = {}
     with safe_open(path, "pt", device=device) as file:
         metadata = file.metadata() or {}
@@ -283,10 +286,12 @@ def _read_policy(path: Path, device: str) -> Policy:
         raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
     network = Network(json.loads(metadata[NETWORK_KEY]), weights)
     entries = json.loads(metadata[CONTRACT_KEY])
-    _check_contract(entries)
+    check_contract(entries)
     policy = Policy(network, entries)
-    # Contracts of earlier versions do not say how many actions there are.
-    if "action_size" in entries:
+    sizes = [_vector_size(terms) for terms in policy.inputs.values()]
+    # A contract without inputs fits no environment, so that nothing can act by the policy.
+    if any(sizes):
+        check_network_size(network, sizes)
         _check_actions(policy, device)
     return policy
 
@@ -301,45 +306,20 @@ def _own_copy(weight: torch.Tensor) -> torch.Tensor:
     return weight.clone()
 
 
-def _check_contract(entries: Any) -> None:
-    """Raise a ValueError unless the entries that this package reads have the types it writes."""
-    if not isinstance(entries, dict):
-        raise ValueError(f"its contract is not a JSON object: {shorten(str(entries), 100)}")
-    for name, kind in CONTRACT_TYPES.items():
-        if name in entries and not isinstance(entries[name], kind):
-            raise ValueError(
-                f"{name} of its contract is not a {kind.__name__}: "
-                f"{shorten(str(entries[name]), 100)}"
-            )
-    groups = entries.get("inputs") or {"observation": entries.get("observation", [])}
-    for group, terms in groups.items():
-        if not isinstance(terms, list) or not all(map(_is_term, terms)):
-            raise ValueError(
-                f"{group!r} of its contract is not a list of terms, "
-                "each with a name, a size and a scale"
-            )
-
-
-def _is_term(term: object) -> bool:
-    if not isinstance(term, dict):
-        return False
-    # A bool is an int for `isinstance`, and no size.
-    return {"name", "size", "scale"} <= term.keys() and type(term["size"]) is int
-
-
 def _check_actions(policy: Policy, device: str) -> None:
     """Raise a ValueError if the weights of a policy do not fit its contract."""
     zeros = []
     for terms in policy.inputs.values():
         zeros.append(torch.zeros(2, _vector_size(terms), device=device))
-    # Two rows: a network that mixes up rows and columns does not pass.
-    expected = (2, policy.contract["action_size"])
     actions = policy(*zeros)
     if not isinstance(actions, torch.Tensor):
         raise ValueError(
-            f"for zeros its network must give finite actions of shape {expected}, "
-            f"and gives {type(actions).__name__}"
+            f"for zeros its network must give finite actions, and gives {type(actions).__name__}"
         )
+    # Contracts of earlier versions do not say how many actions there are.
+    size = policy.contract.get("action_size", actions.shape[-1] if actions.dim() else 0)
+    # Two rows: a network that mixes up rows and columns does not pass.
+    expected = (2, size)
     if actions.shape != expected or not actions.isfinite().all():
         raise ValueError(
             f"for zeros its network must give finite actions of shape {expected}, "

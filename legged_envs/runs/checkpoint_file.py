@@ -3,6 +3,8 @@
 A checkpoint holds tensors and plain data, so reading an untrusted one executes no code.
 """
 
+import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from legged_envs.tables import shorten
 
 CHECKPOINT = "checkpoint.pt"
 """File name of the latest checkpoint in a run folder."""
@@ -33,6 +37,18 @@ OPTION_CLASSES: dict[str, tuple[str, ...]] = {
 }
 """Names of the option classes that a checkpoint may hold, by the module that defined them when the
 checkpoint was written."""
+
+ENTRY_TYPES: dict[str, tuple[type, ...]] = {
+    "task_id": (str,),
+    "algorithm": (dict,),
+    "iteration": (int,),
+    "seconds": (float, int),
+    "curve": (list,),
+    "time_to_walk": (dict, type(None)),
+    "env": (dict,),
+    "rng": (torch.Tensor,),
+}
+"""Types of the entries of a checkpoint. Checkpoints of earlier versions lack some of them."""
 
 # NumPy's type codes of booleans, integers and floats: each has a class of its own to allow.
 _NUMPY_SCALARS = "?bhilqBHILQefd"
@@ -73,7 +89,16 @@ def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = Non
 def _write_whole(path: Path, state: dict[str, Any]) -> None:
     # A rename within a folder is atomic; a write is not.
     part = path.with_name(f"{path.name}.tmp")
-    torch.save(state, part)
+    try:
+        torch.save(state, part)
+    except RuntimeError as error:
+        # PyTorch does not say what the system refused, which is nearly always a full disk.
+        part.unlink(missing_ok=True)
+        free = shutil.disk_usage(path.parent).free
+        raise OSError(
+            f"{str(path)!r} cannot be written, its disk has {free / 1e6:.1f} MB free: "
+            "make room, and train --resume the run"
+        ) from error
     part.replace(path)
 
 
@@ -127,6 +152,7 @@ def read_checkpoint_file(
             another task.
     """
     path = checkpoint_file(place)
+    _check_not_packed(path)
     try:
         with torch.serialization.safe_globals(_readable_classes(option_classes or {})):
             state = torch.load(path, weights_only=True)
@@ -141,11 +167,34 @@ def read_checkpoint_file(
             f"{str(path)!r} is not a checkpoint of legged-envs train: "
             "it has no task_id and algorithm"
         )
+    for name, kinds in ENTRY_TYPES.items():
+        if name in state and not isinstance(state[name], kinds):
+            raise ValueError(
+                f"{name} of the checkpoint {str(path)!r} must be a {kinds[0].__name__}, "
+                f"got {shorten(repr(state[name]), 100)}; take another checkpoint"
+            )
     if task_id is not None and _name_of(state["task_id"]) != _name_of(task_id):
         raise ValueError(
             f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}"
         )
     return state
+
+
+def _check_not_packed(path: Path) -> None:
+    """Raise a ValueError if a checkpoint unpacks to more bytes than it has.
+
+    PyTorch does not compress what it writes. A stranger's file of a megabyte could fill the memory.
+    """
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    size = path.stat().st_size
+    if unpacked > size:
+        raise ValueError(
+            f"{str(path)!r} has {size:,} bytes and unpacks to {unpacked:,}: it is not a checkpoint "
+            "as legged-envs train writes it"
+        )
 
 
 def _readable_classes(option_classes: Mapping[str, type]) -> list[Any]:

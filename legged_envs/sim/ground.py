@@ -2,14 +2,14 @@
 
 import math
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample, normalize, pad
 
 from legged_envs.rng import Stream
-from legged_envs.state import Stateful
+from legged_envs.state import Stateful, check_indices
 from legged_envs.terrains import Terrain
 
 FARTHEST_EDGE = 1.0
@@ -79,6 +79,17 @@ class Ground(Stateful):
         self.columns = torch.zeros(num_envs, dtype=torch.int64, device=device)
         """Column of the tile on which each environment starts its episodes. Shape: (num_envs,),
         int64."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the tiles of a state from ``state_dict``.
+
+        Raises:
+            ValueError: A tile does not exist.
+        """
+        num_levels, num_columns, _ = self.tile_origins.shape
+        check_indices("levels", state["levels"], num_levels)
+        check_indices("columns", state["columns"], num_columns)
+        super().load_state_dict(state)
 
     @cached_property
     def _edges(self) -> Tensor:

@@ -10,6 +10,7 @@ from legged_envs.sim.cfg import ObjectCfg, SceneCfg, SimCfg
 from legged_envs.sim.render.appearance import dress
 from legged_envs.sim.robot_spec import robot_spec
 from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.warnings_log import keep_no_log_file
 from legged_envs.tables import shorten
 from legged_envs.terrains import Terrain
 
@@ -92,6 +93,7 @@ def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
 
     `build_scene` compiles it. There are no other robots or objects.
     """
+    keep_no_log_file()
     spec = robot_spec(robot)
     _add_light(spec, robot)
     option = spec.option

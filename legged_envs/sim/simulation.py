@@ -203,7 +203,8 @@ class Simulation(RobotQuantities, TableRepr):
 
         - ``"friction"`` (num_envs,): sliding friction of the robot on the ground. Between two
           robots the larger one counts.
-        - ``"body_mass"`` (num_envs, num_bodies): masses, kg.
+        - ``"body_mass"`` (num_envs, num_bodies): masses, kg. A new mass does not scale the inertia
+          of the body, which stays that of the model.
         - ``"com"`` (num_envs, num_bodies, 3): centres of mass in the frames of the bodies, m.
         - ``"kp"``, ``"kd"`` (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an
           actuator has no such gain.

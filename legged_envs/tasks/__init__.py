@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from legged_envs.checks import check_known
 from legged_envs.system_checks import import_named
+from legged_envs.tables import shorten
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -94,6 +95,32 @@ def plain_id(task_id: str) -> str:
         import_named(module, task_id)
     check_known("unknown task", (name,), TASKS, "tasks (another package's are module:Id)")
     return name
+
+
+def registered_id(recorded: object, file: str) -> str:
+    """Return the registered id of a task that a file names. No module is imported.
+
+    Args:
+        recorded: Id of the task in the file, which may be ``module:Id``.
+        file: The file, for the error.
+
+    Raises:
+        ValueError: If no task has that id.
+    """
+    # The file may be a stranger's: importing the module that it names would run its code.
+    name = recorded.rpartition(":")[2] if isinstance(recorded, str) else recorded
+    if isinstance(name, str) and name in TASKS:
+        return name
+    raise ValueError(
+        f"{file} names the task {shorten(str(recorded), 100)!r}, which is not registered, and no "
+        "file makes this program import a module; if you trust its module, add to the command: "
+        f"--import {_module_of(recorded)}"
+    )
+
+
+def _module_of(recorded: object) -> str:
+    module = str(recorded).rpartition(":")[0]
+    return shorten(module, 100) if module else "MODULE"
 
 
 def make_task_cfg(task_id: str) -> "TaskCfg":

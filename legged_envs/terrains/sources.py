@@ -11,6 +11,9 @@ from legged_envs.system_checks import check_inputs, check_installed
 from legged_envs.terrains.cfg import MAX_POINTS, MIN_TILE_SIZE, TerrainCfg
 from legged_envs.terrains.grid import Array, check_heights
 
+LARGEST_MESH = 2**29
+"""Largest size of a mesh file, bytes."""
+
 
 def load_source(cfg: TerrainCfg) -> Array:
     """Load the heights of the array or file in ``TerrainCfg.source``.
@@ -52,9 +55,22 @@ def _read_file(path: Path, cfg: TerrainCfg, where: str) -> Array:
         raise ValueError(f"{where} cannot be read: {error}") from error
 
 
+def _check_points(points: int) -> None:
+    """Raise a ValueError if a file says that it has more points than a field can have.
+
+    It is called before memory is taken for them: a small file may claim or unpack to any size.
+    """
+    if points > MAX_POINTS:
+        raise ValueError(
+            f"it has {points:,} points, at most {MAX_POINTS:,} are possible: make it coarser"
+        )
+
+
 def _read_array(path: Path, cfg: TerrainCfg) -> Array:
-    # A pickle could run code.
-    return np.load(path, allow_pickle=False)
+    # A pickle could run code. A map of the file takes no memory, and refuses one that is too short.
+    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    _check_points(mapped.size)
+    return np.array(mapped)
 
 
 def _read_image(path: Path, cfg: TerrainCfg) -> Array:
@@ -65,6 +81,8 @@ def _read_image(path: Path, cfg: TerrainCfg) -> Array:
     from PIL import Image
 
     with Image.open(path) as image:
+        # The size is that of the header: the pixels are unpacked later.
+        _check_points(image.width * image.height)
         white: float = 255
         if image.mode == "F":
             white = cfg.source_height
@@ -86,7 +104,11 @@ def _read_mesh(path: Path, cfg: TerrainCfg) -> Array:
     """
     import trimesh
 
-    mesh = trimesh.load_mesh(path, process=False)
+    size = path.stat().st_size
+    if size > LARGEST_MESH:
+        raise ValueError(f"it has {size:,} bytes, at most {LARGEST_MESH:,} are read")
+    # Materials may name pictures of any size.
+    mesh = trimesh.load_mesh(path, process=False, skip_materials=True)
     triangles = np.asarray(mesh.triangles, dtype=np.float64)
     lowest_xy = triangles[..., :2].min((0, 1))
     # From here on in cells from the corner of the field.

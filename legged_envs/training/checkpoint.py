@@ -4,10 +4,13 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from legged_envs.runs.checkpoint_file import CHECKPOINT, read_checkpoint_file
+from legged_envs.checks import check_number, whole_number
+from legged_envs.envs.changes import fits
+from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_checkpoint_file
 from legged_envs.system_checks import check_output
+from legged_envs.tables import shorten
 from legged_envs.training.mimic_options import (
     AmpCfg,
     DaggerCfg,
@@ -129,21 +132,71 @@ def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     resume = cfg.resume.parent if cfg.resume.name == CHECKPOINT else cfg.resume
     cfg = replace(cfg, resume=resume)
     checkpoint = read_checkpoint(resume, cfg.task_id)
-    if "cfg" not in checkpoint:
-        raise ValueError(
-            f"the checkpoint {str(resume)!r} is of an older version, which did not write the "
-            "options of its run, and cannot be resumed; --warm-start begins a new run with its "
-            "networks"
-        )
+    _check_resumable(checkpoint, resume)
     usual = TrainCfg(cfg.task_id)
     given = _given_free_options(cfg, usual)
     if "minutes" in given:
         # A number of updates takes precedence over minutes, so the run's own must be dropped.
         given.setdefault("iterations", None)
     _check_continues(checkpoint, given)
-    merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=resume, **given)
+    # The id of the command and not that of the file, which may name a stranger's module.
+    merged = replace(
+        checkpoint["cfg"], task_id=cfg.task_id, run_dir=cfg.run_dir, resume=resume, **given
+    )
     _check_same(cfg, merged, usual)
     return merged, checkpoint
+
+
+def _check_resumable(checkpoint: Mapping[str, Any], place: Path) -> None:
+    """Raise a ValueError if a checkpoint lacks what a resumed run needs, or has wrong options."""
+    if "cfg" not in checkpoint:
+        raise ValueError(
+            f"the checkpoint {str(place)!r} is of an older version, which did not write the "
+            "options of its run, and cannot be resumed; --warm-start begins a new run with its "
+            "networks"
+        )
+    missing = [name for name in ENTRY_TYPES if name not in checkpoint]
+    if missing:
+        raise ValueError(
+            f"the checkpoint {str(place)!r} has no {', '.join(missing)}, and cannot be resumed; "
+            "--warm-start begins a new run with its networks"
+        )
+    whole_number(f"iteration of the checkpoint {str(place)!r}", checkpoint["iteration"], least=0)
+    check_number(f"seconds of the checkpoint {str(place)!r}", checkpoint["seconds"], least=0.0)
+    _check_options(checkpoint["cfg"], TrainCfg, f"cfg of the checkpoint {str(place)!r}")
+    for row in checkpoint["curve"]:
+        if not isinstance(row, dict) or "steps_per_second" not in row:
+            raise ValueError(
+                f"curve of the checkpoint {str(place)!r} must have rows with steps_per_second, "
+                f"got {shorten(repr(row), 100)}; resume another checkpoint"
+            )
+
+
+def _check_options(options: Any, expected: type[Any], where: str) -> None:
+    """Raise a ValueError if an object is not of a class of options, or a field is of no such type.
+
+    Args:
+        options: Options as they were in a file.
+        expected: Dataclass of the options.
+        where: What the options are, for the error.
+    """
+    if not isinstance(options, expected):
+        raise ValueError(
+            f"{where} must be a {expected.__name__}, got {shorten(repr(options), 100)}; "
+            "resume another checkpoint"
+        )
+    hints = get_type_hints(expected)
+    for field in fields(options):
+        value = getattr(options, field.name, None)
+        name = f"{where}: {field.name}"
+        if is_dataclass(value) and not isinstance(value, type):
+            # The class of the algorithm's options is checked by the union of the classes below.
+            _check_options(value, type(value), name)
+        if not fits(value, hints[field.name]):
+            raise ValueError(
+                f"{name} must be {hints[field.name]}, got {shorten(repr(value), 100)}; "
+                "resume another checkpoint"
+            )
 
 
 def _given_free_options(cfg: TrainCfg, usual: TrainCfg) -> dict[str, Any]:

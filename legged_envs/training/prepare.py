@@ -14,9 +14,10 @@ from legged_envs.evaluation.evaluator import metrics_of
 from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.options import LARGEST_SEED, check_option_numbers, check_size
+from legged_envs.runs.run_folder import CONFIG
 from legged_envs.runs.trackers import TRACKERS
 from legged_envs.system_checks import check_inputs, check_installed
-from legged_envs.tasks import make_task_cfg, make_training_defaults
+from legged_envs.tasks import make_task_cfg, make_training_defaults, registered_id
 from legged_envs.tasks.kind import TaskKind, kind_of
 from legged_envs.tasks.mimic import imitating
 from legged_envs.tasks.training_defaults import TrainingDefaults
@@ -135,9 +136,16 @@ def prepare(cfg: TrainCfg) -> Prepared:
 def default_config(task_id: str) -> dict[str, Any]:
     """Return the configuration of a training with default options.
 
+    Args:
+        task_id: Id of a registered task, or ``module:Id``, whose module is not imported.
+
     Returns:
         ``training``, the completed options, and ``task``, the configuration of the task.
+
+    Raises:
+        ValueError: If no task has that id.
     """
+    task_id = registered_id(task_id, CONFIG)
     task = make_task_cfg(task_id)
     defaults = make_training_defaults(task_id)
     training, _ = with_defaults(TrainCfg(task_id), kind_of(task), defaults)

@@ -6,7 +6,7 @@ from typing import Any
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.evaluator import EVALUATION_SEED
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
-from legged_envs.policy.header import record_evaluation
+from legged_envs.policy.header import record_evaluation, without_nan
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import POLICY_FILE, save_onnx, save_policy
 from legged_envs.runs.run_folder import EVALUATION, write_json
@@ -62,7 +62,7 @@ def write_results(
     # Without a goal there is no time to walk; None would mean that the goal was missed.
     if prepared.metrics.GOAL:
         report["time_to_walk"] = time_to_walk
-    write_json(run_dir / EVALUATION, {**report, **result.as_dict()})
+    write_json(run_dir / EVALUATION, without_nan({**report, **result.as_dict()}))
     record_evaluation(run_dir / POLICY_FILE, {"seed": EVALUATION_SEED, **result.as_dict()})
     plot_learning_curve(curve, run_dir / "learning_curve.png")
     # Only some metrics record velocities over time.

@@ -34,14 +34,14 @@ from legged_envs.runs.run_folder import (
 from legged_envs.runs.trackers import TRACKERS, Track
 from legged_envs.training.algorithm import Algorithm, make_algorithm
 from legged_envs.training.goal import GoalCheck
-from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import Prepared, prepare
+from legged_envs.training.restore import resume_training, start_warm
 from legged_envs.training.results import export_policy, write_results
 from legged_envs.training.schedule import Schedule
 from legged_envs.training.stop import StopRequest
-from legged_envs.training.warm_start import load_warm_start
 from legged_envs.viewing.film import film_policy
-from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
+from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
 
 TRAINING_INTERVAL = 60.0
 """Time between two progress lines of a training if the output is not a terminal, s."""
@@ -124,7 +124,8 @@ class Trainer:
         self.algorithm.train_mode()
         self.groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
         """Names of the observation groups that are the arguments of the policy, in order."""
-        self._load_warm_start()
+        if prepared.warm_start is not None:
+            start_warm(self, prepared.warm_start)
         self.schedule = Schedule(prepared, self.algorithm, self.core)
         """Schedule of physics, learning rate, discount and trot weight."""
         self.goal = GoalCheck(prepared, self.groups)
@@ -142,7 +143,7 @@ class Trainer:
         self.stop = StopRequest(console)
         """Request to end the training after the current update."""
         if prepared.checkpoint is not None:
-            self._load(prepared.checkpoint)
+            resume_training(self, prepared.checkpoint)
 
     def _make_envs(self) -> VectorEnv:
         return gym.make_vec(
@@ -154,27 +155,6 @@ class Trainer:
             sim=self.cfg.sim,
             device=self.cfg.device,
         )
-
-    def _load_warm_start(self) -> None:
-        checkpoint = self.prepared.warm_start
-        if checkpoint is None:
-            return
-        if isinstance(self.algorithm, BootstrapPPO):
-            algo = self.prepared.algo
-            assert isinstance(algo, PPOCfg)
-            assert self.cfg.warm_start is not None
-            load_warm_start(
-                checkpoint,
-                place=self.cfg.warm_start,
-                algorithm=self.algorithm,
-                task_id=self.cfg.task_id,
-                env=self.env,
-                noise=algo.noise_kept,
-            )
-        else:
-            # Optimiser, multipliers and bonuses start anew: the task's rewards may have changed.
-            parts = {"actor": True, "critic": True}
-            self.algorithm.load(checkpoint["algorithm"], parts, strict=True)
 
     @property
     def env_steps(self) -> int:
@@ -419,12 +399,3 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint of the current state into the run folder."""
         write_checkpoint(self.run_dir, self.checkpoint_state(), self.cfg.keep)
-
-    def _load(self, state: dict[str, Any]) -> None:
-        self.algorithm.load(state["algorithm"], None, strict=True)
-        self.env.set_state(state["env"])
-        torch.set_rng_state(state["rng"])
-        self.iteration = state["iteration"]
-        self.seconds = state["seconds"]
-        self.curve = state["curve"]
-        self.time_to_walk = state["time_to_walk"]

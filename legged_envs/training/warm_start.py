@@ -15,7 +15,7 @@ from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
 from legged_envs.policy.metadata import contract, observation_entries
-from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks import make_task_cfg, registered_id
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
@@ -72,7 +72,7 @@ def load_warm_start(
             f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and of another "
             "algorithm, which has other networks"
         )
-    source_envs = _make_source_envs(checkpoint)
+    source_envs = _make_source_envs(checkpoint, place)
     try:
         source = unwrap(source_envs)
         _check_same_robot(place, source_id, source, task_id, unwrap(env.env))
@@ -84,9 +84,9 @@ def load_warm_start(
         algorithm.get_policy().distribution.std_param.mul_(noise)
 
 
-def _make_source_envs(checkpoint: Mapping[str, Any]) -> Any:
+def _make_source_envs(checkpoint: Mapping[str, Any], place: Path) -> Any:
     """Make one environment of the task that the run was trained on."""
-    source_id = checkpoint["task_id"]
+    source_id = registered_id(checkpoint["task_id"], f"the checkpoint {str(place)!r}")
     cfg = make_task_cfg(source_id)
     if "cfg" in checkpoint:  # checkpoints of the first versions have no options
         cfg = override(cfg, checkpoint["cfg"].changes)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import shutil
+import signal
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -278,3 +280,54 @@ def test_a_mistake_of_record_is_one_line(words, message, tmp_path, monkeypatch, 
         cli.main(words)
     error = capsys.readouterr().err
     assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+# --- strangers and interruptions ------------------------------------------------------------------
+
+
+def test_what_a_dataset_names_is_not_called(dataset, tmp_path, monkeypatch):
+    """Minari's own recover_environment calls the entry point, and each wrapper, that the file names."""
+    folder = Path(dataset.spec.data_path).parent
+    copied = tmp_path / "go2" / "evil-v0"
+    shutil.copytree(folder, copied)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = copied / "data" / "metadata.json"
+    metadata = json.loads(file.read_text())
+    spec = json.loads(metadata["env_spec"])
+    command = f"touch {tmp_path / 'RAN'}"
+    wrapper = {"name": "evil", "entry_point": "os:system", "kwargs": {"command": command}}
+    spec["entry_point"] = spec["vector_entry_point"] = "os:system"
+    spec["additional_wrappers"] = [wrapper]
+    spec["kwargs"] |= {"command": command, "task_id": f"this:{GO2}", "render_mode": "human"}
+    metadata |= {"env_spec": json.dumps(spec), "task_id": f"this:{GO2}"}
+    file.write_text(json.dumps(metadata))
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    loaded = load_dataset("go2/evil-v0", GO2)
+    assert len(loaded) == len(dataset)
+    assert not (tmp_path / "RAN").exists()
+    assert "this" not in sys.modules
+
+
+@pytest.mark.parametrize("write", [1, 2, 3, 4, 6, 9])
+def test_ctrl_c_leaves_the_episodes_that_were_over(write, tmp_path, monkeypatch):
+    """It comes in the middle of a write of the file without which no dataset can be read."""
+    storage = pytest.importorskip("minari.dataset.minari_storage")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    writes = []
+
+    def interrupted(values, file, **options):
+        writes.append(len(writes))
+        file.write("{")
+        file.flush()
+        if len(writes) == write:
+            os.kill(os.getpid(), signal.SIGINT)
+        file.seek(0)
+        return dump(values, file, **options)
+
+    dump = json.dump
+    monkeypatch.setattr(storage.json, "dump", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record(RecordCfg(GO2, DATASET, episodes=50, num_envs=2, changes={"episode_length_s": 0.1}))
+    monkeypatch.undo()
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    assert len(load_dataset(DATASET, GO2)) >= 1

@@ -911,3 +911,21 @@ def test_another_default_type_of_torch_and_numpy_sizes_change_nothing(
 def test_a_single_environment_takes_numpy_seeds(assert_same):
     env = gym.make("Legged/Go2-Flat-v0")
     assert_same(env.reset(seed=np.int64(3)), env.reset(seed=3))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("noise", -0.1),
+        ("noise", float("inf")),
+        ("clip", (1.0, -1.0)),
+        ("clip", (float("nan"), 1.0)),
+    ],
+)
+def test_noise_below_zero_and_bounds_the_wrong_way_round_are_refused(
+    field: str, value: object, make_vec
+) -> None:
+    cfg = make_task_cfg("Legged/Go2-Flat-v0")
+    setattr(cfg.observations["policy"].terms["ang_vel"], field, value)
+    with pytest.raises(ValueError, match=rf"ang_vel.*{field}"):
+        make_vec(1, cfg=cfg)

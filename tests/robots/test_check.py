@@ -1,5 +1,7 @@
 """The command ``legged-envs check``: drafts that become modules, and what it refuses."""
 
+import ast
+import html
 import importlib
 import re
 import sys
@@ -174,3 +176,35 @@ def test_a_robot_on_a_fixed_base_and_names_that_are_none_are_one_line(here: Path
         assert f"got {name!r}" in check(f"dog.urdf --write {name}", capsys, 2)
     with pytest.raises(ValueError, match="foot_names"):
         replace(GO2, foot_names=())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hip&#10;*[open('RAN', 'w')],&#10;#",
+        "hip&#13;*[open('RAN', 'w')],#",
+        "hip&#x2028;x&#x2029;*[open('RAN', 'w')]",
+        "hip&quot;&quot;&quot;&#10;'''; open('RAN', 'w')&#10;#",
+        "hip\\&#10;)&#10;open('RAN', 'w')&#10;(",
+    ],
+)
+def test_names_of_a_file_are_text_in_the_module(name: str, here: Path, capsys) -> None:
+    robot = (here / "dog.urdf").read_text()
+    # A joint without a velocity limit: a comment of the module has its name.
+    robot = robot.replace("FL_hip_joint", f"FL_{name}").replace(' velocity="18"', "", 1)
+    # The same in a link, whose name stands in lists of bodies.
+    robot = robot.replace("RR_calf", f"RR_{name}")
+    (here / "named.urdf").write_text(robot, encoding="utf-8")
+    check("named.urdf --write named.py", capsys, 1)
+    tree = ast.parse((here / "named.py").read_text(encoding="utf-8"))
+    docstring, _, _, assignment = tree.body
+    assert isinstance(docstring, ast.Expr)
+    assert isinstance(assignment, ast.Assign)
+    values = {field.arg: field.value for field in assignment.value.keywords}
+    values.pop("xml")
+    # All other fields are literals: nothing is called, and no names are looked up.
+    fields = {field: ast.literal_eval(value) for field, value in values.items()}
+    # MuJoCo's reader makes one line break of the two kinds.
+    written = html.unescape(name).replace("\r", "\n")
+    assert f"FL_{written}" in fields["joint_names"]
+    assert f"RR_{written}" in fields["penalized_bodies"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import resource
+import struct
 import time
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -690,3 +694,24 @@ def test_a_mistake_on_the_command_line_is_one_line_and_status_2(
     assert stop.value.code == 2 and not printed.out and printed.err.count("\n") == 1
     assert re.search(message, printed.err)
     assert [each.name for each in tmp_path.iterdir()] == ["here.npy"]
+
+
+def test_a_picture_a_field_and_a_mesh_are_refused_from_their_headers(tmp_path: Path) -> None:
+    """A picture of 160 kB unpacks to 169 million points, and a field of 128 bytes may claim any number."""
+    rows = zlib.compressobj(9)
+    packed = b"".join(rows.compress(bytes(13_001)) for _ in range(13_000)) + rows.flush()
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 13_000, 13_000, 8, 0, 0, 0, 0)), (b"IDAT", packed)]
+    picture = b"\x89PNG\r\n\x1a\n"
+    for kind, data in [*parts, (b"IEND", b"")]:
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        picture += struct.pack(">I", len(data)) + kind + data + check
+    (tmp_path / "bomb.png").write_bytes(picture)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000), }"
+    header += b" " * (118 - len(header) - 1) + b"\n"
+    claim = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+    (tmp_path / "claim.npy").write_bytes(claim)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name, number in (("bomb.png", "169,000,000"), ("claim.npy", "size|length|points")):
+        with pytest.raises(ValueError, match=rf"{re.escape(name)}.*({number})"):
+            make_terrain(TerrainCfg(source=str(tmp_path / name)))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +30,7 @@ import viser
 import websockets.sync.client as ws
 import zstandard
 from viser import _messages as messages
+from websockets.exceptions import InvalidStatus
 
 from legged_envs import cli
 from legged_envs.envs import unwrap
@@ -37,12 +41,14 @@ from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg
 from legged_envs.sim.ground import Ground
 from legged_envs.sim.scene import build_scene
+from legged_envs.tables import shorten
 from legged_envs.tasks import make_task_cfg
 from legged_envs.terrains import TerrainCfg
 from legged_envs.terrains.terrain import make_terrain
 from legged_envs.viewing.keys import KEYS, Keys
 from legged_envs.viewing.scenes import Scene, make_scenes
 from legged_envs.viewing.watch import find_height_scan, make_watched_envs
+from legged_envs.viewing.web.door import is_page_message
 from legged_envs.viewing.web.meshes import make_body_mesh, make_field_mesh
 from legged_envs.viewing.web.panel import Panel
 from legged_envs.viewing.web.play import serving
@@ -554,16 +560,220 @@ def test_in_chromium_the_page_loads_and_a_slider_turns_the_robot(tmp_path):
                 page.add_init_script(SLOWLY)
                 asked: list[str] = []
                 page.on("request", lambda request: asked.append(request.url))
-                page.goto(f"http://127.0.0.1:{port}")
+                page.goto(re.search(r"http://localhost:\S+", log.read_text())[0])
                 label = page.locator("label", has_text="wz [rad/s]")
                 assert page.get_by_text(re.compile(r"wz [+-]0\.0\d rad/s")).text_content()
                 page.locator(f"[id='{label.get_attribute('for')}'] [role=slider]").press("End")
                 page.get_by_text(re.compile(r"wz \+(0\.[5-9]|1\.\d)\d rad/s")).wait_for()
                 browser.close()
             assert all(
-                url.startswith((f"http://127.0.0.1:{port}", "blob:", "data:")) for url in asked
+                url.startswith((f"http://localhost:{port}", "blob:", "data:")) for url in asked
             ), asked
             wait(lambda: "browser 0 has gone" in log.read_text(), 60.0)
         finally:
             viewer.terminate()
     assert "Traceback" not in log.read_text()
+
+
+# --- who may use the page -------------------------------------------------------------------------
+
+
+TOKEN = "s3cret"
+
+
+def connect(port: int, path: str = "/", **headers: str) -> ws.ClientConnection:
+    protocol: Any = f"viser-v{viser.__version__}"
+    return ws.connect(
+        f"ws://127.0.0.1:{port}{path}",
+        subprotocols=[protocol],
+        compression=None,
+        additional_headers=headers,
+    )
+
+
+def status_of(port: int, path: str, **headers: str) -> tuple[int, str]:
+    """Status of a request for a file, and the cookie of the answer without its attributes."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, (answer.headers["Set-Cookie"] or "").partition(";")[0]
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[int]:
+    """Port of a page with a token."""
+    port = free_port()
+    with serving(port, TOKEN):
+        yield port
+
+
+WITH_TOKEN = f"/?token={TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {}),
+        ("/?token=", {}),
+        ("/?token=other", {}),
+        ("/", {"Cookie": "legged-envs-token=s3cret"}),
+        (WITH_TOKEN, {"Origin": "http://evil.example"}),
+        (WITH_TOKEN, {"Origin": "null"}),
+        (WITH_TOKEN, {"Origin": "https://127.0.0.1"}),
+        (WITH_TOKEN, {"Origin": "http://127.0.0.1:1"}),
+    ],
+)
+def test_a_stranger_gets_neither_a_channel_nor_a_file(
+    path: str, headers: dict[str, str], guarded: int
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        connect(guarded, path, **headers)
+    assert refused.value.response.status_code == 403
+    assert status_of(guarded, path, **headers)[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example"])
+def test_a_name_that_somebody_gave_to_this_machine_is_refused(host: str, guarded: int) -> None:
+    assert status_of(guarded, WITH_TOKEN, Host=host)[0] == 403
+    assert status_of(guarded, WITH_TOKEN, Host=host, Origin=f"http://{host}")[0] == 403
+
+
+def test_the_printed_address_opens_the_page_and_its_cookie_the_channel(guarded: int) -> None:
+    status, cookie = status_of(guarded, WITH_TOKEN)
+    assert status == 200
+    assert status_of(guarded, "/")[0] == 403
+    own = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{guarded}"}
+    assert status_of(guarded, "/", **own)[0] == 200
+    connect(guarded, "/", **own).close()
+    # Through a tunnel the page has another port, in Host and in Origin.
+    tunnel = {"Host": "localhost:9", "Origin": "http://localhost:9"}
+    assert status_of(guarded, WITH_TOKEN, **tunnel)[0] == 200
+    # A program that is no browser sends no origin.
+    connect(guarded, WITH_TOKEN).close()
+
+
+def test_a_version_of_viser_that_asks_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(viser, "ViserServer", lambda *_, **__: None)
+    with pytest.raises(RuntimeError, match="viser"), serving(free_port(), TOKEN):
+        pass
+
+
+def message(**entries: Any) -> bytes:
+    return msgspec.msgpack.encode(entries)
+
+
+UPDATE = {"type": "GuiUpdateMessage", "uuid": "a"}
+
+
+@pytest.mark.parametrize(
+    ("data", "accepted"),
+    [
+        (message(**UPDATE, updates={"value": 1.0}), True),
+        (message(**UPDATE, updates={"value": "runs/a"}), True),
+        (message(**UPDATE, updates={"value": math.nan}), False),
+        (message(**UPDATE, updates={"value": math.inf}), False),
+        (message(**UPDATE, updates={"value": "x" * 5000}), False),
+        (message(**UPDATE, updates={"value": 2**60}), False),
+        (message(**UPDATE, updates={"value": 1, "update_cb": []}), False),
+        (message(**UPDATE, updates={"removed": True}), False),
+        (message(**UPDATE, updates=3), False),
+        (message(**UPDATE), False),
+        (message(type="ShareUrlRequest"), False),
+        (message(type="FileTransferStartUpload", size_bytes=2**40), False),
+        (message(type=["GuiUpdateMessage"]), False),
+        (message(value=1), False),
+        (msgspec.msgpack.encode([1]), False),
+        (b"\xc1", False),
+        (b"", False),
+        (b"\x91" * 100_000, False),
+        ("text", False),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_only_messages_of_the_page_pass(data: object, accepted: bool) -> None:
+    assert is_page_message(data) is accepted
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "kept"),
+    [
+        ("follow robot", 99, 1),
+        ("follow robot", -5, 0),
+        ("vx [m/s]", 1e9, 1.0),
+        ("vx [m/s]", math.nan, 0.5),
+        ("speed", 1e9, 2.0),
+        ("speed", -1.0, 0.05),
+        ("policy", "/etc/passwd", "as begun"),
+        ("weight of tracking_lin_vel", -1e30, 0.0),
+    ],
+)
+def test_a_value_that_the_page_cannot_send_is_kept_in_its_range(
+    label: str, value: object, kept: object
+) -> None:
+    with viewing() as view:
+        view.frame()
+        # As the server sets it for a program that sends it.
+        view.panel.controls[label].value = value
+        steps = view.session.core.num_steps
+        view.frame()
+        assert view.panel.controls[label].value == kept
+        assert 0 <= view.session.core.num_steps - steps <= 8
+        assert view.session.core.robot.root_pos_w.isfinite().all()
+
+
+def test_a_mouse_that_holds_no_robot_is_ignored() -> None:
+    with viewing() as view:
+        page = Page(view).read()
+        wait(lambda: len(view.server.get_clients()) == 1)
+        base = view.session.core.cfg.robot.base_body
+        body = view.session.core.sim.drawn()[0].body(base).id
+        for robot in (7, -1, None):
+            page.drag(body, robot, "start", (0.0, 0.0, 0.1))
+        page.drag(body, 1, "start", (0.0, 0.0, 0.1))
+        wait(lambda: view.stream._drag_events)
+        view.frame()
+        assert view.session.pull[0] == 1
+
+
+def test_fifty_clients_leave_nothing() -> None:
+    with viewing() as view:
+        threads = threading.active_count()
+        for _ in range(50):
+            connection = connect(view.port)
+            connection.send(message(**UPDATE, updates={"value": 1.0}))
+            connection.close()
+        server = view.server._websock_server
+        wait(lambda: not server._client_state_from_id and not view.server.get_clients())
+        view.frame()
+        # Those of the server's pool for callbacks stay.
+        assert threading.active_count() <= threads + 33
+
+
+def test_policies_are_loaded_below_the_given_folder_alone(tmp_path: Path) -> None:
+    inside = tmp_path / "runs"
+    inside.mkdir()
+    shutil.copy(SHIPPED[ID], inside / "mine.safetensors")
+    shutil.copy(SHIPPED[ID], tmp_path / "other.safetensors")
+    (inside / "link.safetensors").symlink_to(tmp_path / "other.safetensors")
+    with viewing() as view:
+        panel = Panel(view.server, view.session, view.cfg, [AHEAD], inside)
+        assert panel._find_policy(str(inside / "mine.safetensors")) == inside / "mine.safetensors"
+        elsewhere = [
+            str(tmp_path / "other.safetensors"),
+            str(tmp_path / "missing.safetensors"),
+            str(inside / ".." / "other.safetensors"),
+            str(inside / "link.safetensors"),
+            "/etc/passwd",
+            "\0",
+            "x" * 4000,
+            "~root",
+        ]
+        told = set()
+        for text in elsewhere:
+            with pytest.raises(ValueError, match="--folder") as refused:
+                panel._find_policy(text)
+            told.add(str(refused.value).replace(shorten(text, 200), "TEXT").replace("\\x00", ""))
+        # The same words for a file that exists and for one that does not.
+        assert len({line.partition(", got")[0] for line in told}) == 1

@@ -1291,3 +1291,54 @@ def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(
         and "| cost stumble |" in table
         and "| cross their tile |" in table
     )
+
+
+class Given(VectorEnv):
+    """Two environments with the rewards and costs that it was given."""
+
+    metadata = {"autoreset_mode": DISABLED}  # noqa: RUF012
+    num_envs = 2
+    cost_names = ("one", "other")
+    cost_limits = (1.0, 1.0)
+    single_action_space = gym.spaces.Box(-1.0, 1.0, (1,))
+    single_observation_space = gym.spaces.Box(-1.0, 1.0, (1,))
+    action_space = batch_space(single_action_space, 2)
+    observation_space = batch_space(single_observation_space, 2)
+
+    def __init__(self, rewards: np.ndarray, costs: np.ndarray):
+        self.rewards = iter(rewards)
+        self.costs = iter(costs)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return np.zeros((2, 1), np.float32), {}
+
+    def step(self, actions: Any) -> tuple[Any, ...]:
+        none = np.zeros(2, bool)
+        info = {"costs": next(self.costs)}
+        return np.zeros((2, 1), np.float32), next(self.rewards), none, none.copy(), info
+
+
+@pytest.mark.parametrize("combine", ["max", "product"])
+@pytest.mark.parametrize("reward_size", [1.0, 1e6, 1e30])
+@pytest.mark.parametrize("cost_size", [1e-3, 1.0, 1e6, 1e30])
+def test_rewards_and_costs_of_any_size_are_those_of_float64(
+    cost_size: float, reward_size: float, combine: str
+) -> None:
+    random = np.random.default_rng(0)
+    rewards = (reward_size * random.uniform(0.0, 1.0, (30, 2))).astype(np.float32)
+    costs = (cost_size * random.uniform(0.0, 1.0, (30, 2, 2))).astype(np.float32)
+    # Constraints that are broken as far as they can be: δ is close to 1.
+    costs[::3] = np.float32(cost_size) * np.float32(1.0 - 1e-6)
+    env = ConstraintsAsTerminations(
+        Given(rewards, costs), rate=0.0, max_probability=1.0, combine=combine
+    )
+    env.reset(seed=0)
+    maxima = None
+    for reward, cost in zip(rewards.astype(np.float64), costs.astype(np.float64), strict=True):
+        largest = np.maximum(cost.max(0), 1e-6)
+        maxima = largest if maxima is None else 0.95 * maxima + 0.05 * largest
+        each = np.clip(cost / maxima, 0.0, 1.0)
+        delta = each.max(1) if combine == "max" else 1.0 - np.prod(1.0 - each, axis=1)
+        step = env.step(np.zeros((2, 1), np.float32))
+        np.testing.assert_allclose(step[1], reward * (1.0 - delta), rtol=1e-6, atol=0.0)
+        np.testing.assert_allclose(step[4]["termination_probability"], delta, rtol=1e-6)

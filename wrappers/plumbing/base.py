@@ -99,6 +99,8 @@ class StatefulWrapper(Wrapper, ShowsEnv):
 
     An underscore in front of the attribute may be left out.
     """
+    REQUIRED: ClassVar[frozenset[str]] = frozenset()
+    """Keys of ``STATE`` whose arrays exist from the beginning: they are never None."""
     # Set by a wrapper that counts nothing of environments without a running episode.
     _over: Episodes | None = None
 
@@ -190,12 +192,16 @@ class StatefulWrapper(Wrapper, ShowsEnv):
 
     def _check_state(self, state: State) -> None:
         name = type(self).__name__
+        if not isinstance(state, Mapping):
+            raise ValueError(f"{name} needs a state by name, got {type(state).__name__}")
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
         for key in self.STATE:
             if key not in state:
                 raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
         for key, shape in self.STATE.items():
+            if state[key] is None and key in self.REQUIRED:
+                raise ValueError(f"{name} needs a state with an array {key!r}, got None")
             if shape is not None and state[key] is not None:
                 self._check_shape(key, shape, state[key])
             try:
@@ -204,8 +210,8 @@ class StatefulWrapper(Wrapper, ShowsEnv):
                 raise ValueError(
                     f"{name} needs a state like its own: the state has no {error}"
                 ) from error
-            except ValueError as error:
-                raise ValueError(f"{name} needs a state like its own: {error}") from error
+            except (ValueError, TypeError, AttributeError) as error:
+                raise ValueError(f"{name} needs a state like its own: {key!r}: {error}") from error
 
     def _check_shape(self, key: str, shape: Shape, saved: Any) -> None:
         expected = tuple(getattr(self, str(size), size) for size in shape)
@@ -257,13 +263,35 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         """
         # The whole stack is checked before anything is loaded.
         self._check_stack(state)
-        self.env.set_state(state["env"])
+        before = self.get_state()
+        try:
+            self._load_stack(state)
+        # Of any kind: a layer below may refuse what its own checks do not know.
+        except Exception as error:
+            self._load_stack(before)
+            if isinstance(error, ValueError):
+                raise
+            raise ValueError(
+                f"{type(self).__name__}.set_state cannot load the state, and nothing is changed: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _load_stack(self, state: State) -> None:
+        if isinstance(self.env, StatefulWrapper):
+            self.env._load_stack(state["env"])
+        else:
+            self.env.set_state(state["env"])
         self.load_state_dict(state["own"])
 
     def _check_stack(self, state: State) -> None:
         name = type(self).__name__
-        if state.get("wrapper") != name:
-            raise ValueError(f"{name}.set_state got the state of {state.get('wrapper')!r}")
+        if not isinstance(state, Mapping) or not {"wrapper", "own", "env"} <= state.keys():
+            raise ValueError(
+                f"{name}.set_state needs a state with 'wrapper', 'own' and 'env', as get_state "
+                f"returns it, got {type(state).__name__}"
+            )
+        if state["wrapper"] != name:
+            raise ValueError(f"{name}.set_state got the state of {state['wrapper']!r}")
         self._check_state(state["own"])
         if isinstance(self.env, StatefulWrapper):
             self.env._check_stack(state["env"])

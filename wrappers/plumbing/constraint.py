@@ -62,6 +62,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         "cost_sums": PER_COST,
         "count": None,
     }
+    REQUIRED: ClassVar[frozenset[str]] = frozenset({"cost_sums"})
     _over: Episodes
 
     def __init__(self, env: AnyEnv, limits: Sequence[float] | None, interval: int, warmup: int):

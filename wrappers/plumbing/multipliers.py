@@ -6,6 +6,7 @@ from types import ModuleType
 import numpy as np
 from array_api_compat import array_namespace
 
+from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array
 
 
@@ -138,6 +139,11 @@ class PIDMultipliers:
             if given != shape:
                 raise ValueError(
                     f"the multipliers need a state whose {name!r} has shape {shape}, got {given}"
+                )
+            values = arrays.as_numpy(state[name])
+            if values.dtype.kind != "f" or not np.isfinite(values).all():
+                raise ValueError(
+                    f"the multipliers need a state whose {name!r} has finite floats, got {values}"
                 )
 
     def load_state_dict(self, state: dict[str, Array]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import device
 
+from legged_envs.checks import whole_number
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array
 from legged_envs.wrappers.plumbing.layers import State
@@ -170,6 +171,13 @@ class Normalizer:
                     f"the state is of Normalizer({shape}, clip={state['clip']}), "
                     f"not of Normalizer({self.shape}, clip={self.clip})"
                 )
+        whole_number("count of the state of a Normalizer", state["count"], least=0)
+        for key in ("mean", "m2"):
+            values = np.asarray(state[key])
+            if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+                raise ValueError(f"{key!r} of the state of a Normalizer must be finite numbers")
+        if np.min(state["m2"], initial=0.0) < 0.0:
+            raise ValueError("'m2' of the state of a Normalizer must not be negative")
 
     def __getstate__(self) -> State:
         return {"shape": self.shape, **self.state_dict()}

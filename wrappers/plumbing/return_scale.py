@@ -107,6 +107,9 @@ class ReturnScale:
         given = np.shape(state["returns"])
         if given != expected:
             raise ValueError(f"the state has returns of shape {given}, not {expected}")
+        returns = arrays.as_numpy(state["returns"])
+        if returns.dtype.kind != "f" or not np.isfinite(returns).all():
+            raise ValueError("the returns of the state must be finite floats")
 
     def load_state_dict(self, state: State) -> None:
         """Return to a state from :meth:`state_dict`."""

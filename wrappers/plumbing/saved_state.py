@@ -4,6 +4,7 @@ from collections import deque
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from legged_envs.wrappers.plumbing import arrays
 
@@ -44,6 +45,8 @@ def check_value(current: object, saved: Saved) -> None:
     """
     if isinstance(current, HasState):
         current.check_state(saved)
+    elif is_array_api_obj(current):
+        _check_array(current, saved)
     elif isinstance(current, dict):
         for key, part in current.items():
             check_value(part, saved[key])
@@ -73,12 +76,24 @@ def load_value(current: object, saved: Saved) -> object:
     return arrays.map_arrays(arrays.copied, saved)
 
 
+def _check_array(current: Any, saved: Saved) -> None:
+    # None stands for an array that did not exist yet, such as before the first reset.
+    if saved is None:
+        return
+    is_mask = "bool" in str(current.dtype)
+    given = str(getattr(saved, "dtype", type(saved).__name__))
+    if ("bool" in given) != is_mask or "object" in given or not hasattr(saved, "dtype"):
+        raise ValueError(f"expected an array of {current.dtype}, got {given}")
+
+
 def _accepted_types(current: object) -> tuple[type, ...]:
     # By exact type: a bool is an int too, and must not be replaced by a number.
     if type(current) is bool:
         return (bool,)
     if type(current) is int:
         return (int, np.integer)
+    if type(current) is float:
+        return (float, int, np.floating)
     if type(current) is deque:
         return (list, deque)
     return (object,)

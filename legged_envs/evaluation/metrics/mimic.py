@@ -16,8 +16,10 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.conditions import (
     after_settling,
     command_errors,
+    format_measure,
     mean_over_steps,
     print_costs,
+    print_why_unmeasured,
 )
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.mdp import rewards
@@ -162,14 +164,17 @@ class MimicEvaluation:
         for name, clip in self.clips.items():
             cells = []
             for quantity, column in CLIP_COLUMNS.items():
-                cells.append(format(getattr(clip, quantity), column.style))
+                cells.append(format_measure(getattr(clip, quantity), column.style))
             table.add_row(name, *cells)
         console.print(table)
+        lin_vel_error = self.command["command_lin_vel_error"]
+        ang_vel_error = self.command["command_ang_vel_error"]
         console.print(
-            f"without a reference: {self.command['command_lin_vel_error']:.3f} m/s and "
-            f"{self.command['command_ang_vel_error']:.3f} rad/s from the command, "
+            f"without a reference: {format_measure(lin_vel_error, '.3f')} m/s and "
+            f"{format_measure(ang_vel_error, '.3f')} rad/s from the command, "
             f"{self.command['falls']:.1%} falls"
         )
+        print_why_unmeasured([lin_vel_error], console)
         print_costs(self.costs, self.cost_limits, console)
 
 

@@ -14,8 +14,10 @@ from legged_envs.evaluation.conditions import (
     after_settling,
     command_errors,
     command_ranges,
+    format_measure,
     mean_over_steps,
     print_costs,
+    print_why_unmeasured,
 )
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.managers import ObservationTermCfg
@@ -115,9 +117,12 @@ class VelocityEvaluation:
         table = Table("quantity", Column("mean", justify="right"))
         for name, unit in UNITS.items():
             value = getattr(self, name)
-            text = f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}"
+            text = format_measure(value, ".1%" if unit == "%" else ".3f")
+            if unit != "%" and text != "-":
+                text += f" {unit}"
             table.add_row(name.replace("_", " "), text)
         console.print(table)
+        print_why_unmeasured([self.lin_vel_error], console)
         print_costs(self.costs, self.cost_limits, console)
 
 

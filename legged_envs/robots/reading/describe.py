@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from pprint import pformat
-from textwrap import indent
 
 import numpy as np
 
@@ -185,29 +183,3 @@ def _mirror(
             "write (joint in its place, 1.0 or -1.0)"
         )
     return tuple(mirror)
-
-
-def format_module(robot: RobotCfg, gaps: Mapping[str, str]) -> str:
-    """Return the source code of a Python module that defines a robot's configuration.
-
-    Args:
-        robot: Configuration. The module expects its model in the file ``<name>.xml`` next to it.
-        gaps: Fields that are guesses, each with a text (``draft_robot``). The text is written above
-            the field as a comment with ``TODO``.
-    """
-    lines = []
-    for field, value in vars(robot).items():
-        if field in gaps:
-            lines.append(f"# TODO: {gaps[field]}")
-        text = pformat(value, width=100, compact=True)
-        if field == "xml":
-            text = f"str(Path(__file__).with_name({robot.name + '.xml'!r}))"
-        lines.append(f"{field}={text},")
-    fields = indent("\n".join(lines), " " * 4)
-    return (
-        f'"""{robot.name}: {robot.num_joints} joints; a first description by legged-envs check."""'
-        "\n\n"
-        "from pathlib import Path\n\n"
-        "from legged_envs.robots import RobotCfg\n\n"
-        f"{robot.name.upper()} = RobotCfg(\n{fields}\n)\n"
-    )

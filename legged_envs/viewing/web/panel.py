@@ -4,6 +4,8 @@ No control calls back. Each frame looks at the values of all controls and applie
 everything happens in one thread, between two control steps.
 """
 
+import math
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import viser
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
 from legged_envs.policy.policy import SHIPPED, Policy
+from legged_envs.tables import shorten
 from legged_envs.tasks.kind import kind_of
 from legged_envs.viewing.film import FRAMES_PER_SECOND
 from legged_envs.viewing.labels import SmoothedVelocity
@@ -43,10 +46,16 @@ class Panel:
         session: The session that the controls drive.
         cfg: The task.
         scenes: Scenes with clips that can be chosen.
+        folder: Folder below which policies can be loaded. None: they can be anywhere.
     """
 
     def __init__(
-        self, server: viser.ViserServer, session: Session, cfg: TaskCfg, scenes: Sequence[Scene]
+        self,
+        server: viser.ViserServer,
+        session: Session,
+        cfg: TaskCfg,
+        scenes: Sequence[Scene],
+        folder: Path | None = None,
     ):
         self.server = server
         """Server of the page."""
@@ -56,6 +65,8 @@ class Panel:
         """The robots on the page."""
         self.controls: dict[str, Any] = {}
         """Handle of each control, by its label."""
+        self._ranges: dict[str, tuple[float, float]] = {}
+        self._folder = folder
         self._status = server.gui.add_markdown("")
         self._add_general_controls()
         self._command_labels = self._add_command_sliders(cfg)
@@ -70,12 +81,14 @@ class Panel:
         self._cost_limits = np.array([limit or 1.0 for limit in session.core.cost_limits])
         self._applied: dict[str, Any] = {"policy": FIRST_POLICY, "clip": session.scene.clip}
         self._release_buttons()
+        self._values = {label: control.value for label, control in self.controls.items()}
         self._time_due = 0.0
         self._velocity = SmoothedVelocity()
         self._num_frames = 0
 
     def _add_slider(self, label: str, low: float, high: float, step: float, value: float) -> None:
         self.controls[label] = self.server.gui.add_slider(label, low, high, step, value)
+        self._ranges[label] = (low, high)
 
     def _add_general_controls(self) -> None:
         gui = self.server.gui
@@ -167,7 +180,7 @@ class Panel:
             figures: Text below the measured velocity, which is renewed with the plots.
         """
         self._apply_controls()
-        followed = int(self.controls["follow robot"].value)
+        followed = int(self._values["follow robot"])
         self.stream.update_pull()
         self._run_steps(followed)
         self.stream.draw(followed)
@@ -182,8 +195,8 @@ class Panel:
 
     def _run_steps(self, followed: int) -> None:
         """Run the control steps of one frame."""
-        if not self.controls["pause"].value:
-            self._time_due += self.controls["speed"].value / FRAMES_PER_SECOND
+        if not self._values["pause"]:
+            self._time_due += self._values["speed"] / FRAMES_PER_SECOND
         step_dt = self.session.core.step_dt
         # Rounded to whole steps. A frame of 0.04 s has always two steps of 0.02 s, also if the
         # sums are a little off.
@@ -206,7 +219,8 @@ class Panel:
         torques.add(time, core.robot.joint_torque[env_id].numpy() / torque_limits)
 
     def _apply_controls(self) -> None:
-        values = {label: control.value for label, control in self.controls.items()}
+        self._values = {label: self._read_control(label) for label in self.controls}
+        values = self._values
         changed = set()
         for label, value in values.items():
             if value != self._applied.get(label):
@@ -220,10 +234,33 @@ class Panel:
         try:
             self._apply_scene(values, changed)
             self._apply_policy(values, changed)
+        # Nothing that a browser sends ends the page.
         except Exception as error:
             if not is_mistake(error):
-                raise
-            self._show_mistake(str(error))
+                traceback.print_exc()
+            self._show_mistake(str(error) or type(error).__name__)
+
+    def _read_control(self, label: str) -> Any:
+        """Return the value of a control. One that the page cannot send is replaced, and shown."""
+        control = self.controls[label]
+        value = control.value
+        # A program may send any value, in place of the page.
+        if label in self._ranges:
+            allowed = self._clip(label, value)
+        else:
+            options = getattr(control, "options", None)
+            is_allowed = options is None or value in options
+            allowed = value if is_allowed else self._values[label]
+        if allowed != value or value != value:
+            control.value = allowed
+        return allowed
+
+    def _clip(self, label: str, value: Any) -> Any:
+        """Return the value of a slider within its range, its last one in place of NaN."""
+        low, high = self._ranges[label]
+        if not math.isfinite(value):
+            return self._values[label]
+        return min(max(value, low), high)
 
     def _show_mistake(self, message: str) -> None:
         print(f"legged-envs: {message}", flush=True)
@@ -260,10 +297,32 @@ class Panel:
             self._show_policy(chosen)
         if "load policy" in changed:
             path = values["file or run"]
-            self.session.change_policy(Path(path))
-            self._policies[path] = Path(path)
+            found = self._find_policy(path)
+            self.session.change_policy(found)
+            self._policies[path] = found
             self.controls["policy"].options = tuple(self._policies)
             self._show_policy(path)
+
+    def _find_policy(self, text: str) -> Path:
+        """Return the path of a policy below the folder of policies.
+
+        Raises:
+            ValueError: If it is elsewhere. Whether there is such a file is not told.
+        """
+        if self._folder is None:
+            return Path(text)
+        try:
+            path = Path(text).resolve()
+        # A text may hold what no path can.
+        except (OSError, ValueError, RuntimeError):
+            path = Path("/")
+        # Links are followed first: one of them may lead out of the folder.
+        if not path.is_relative_to(self._folder.resolve()):
+            raise ValueError(
+                f"the page loads policies below {str(self._folder)!r}, "
+                f"got {shorten(text, 200)!r}: begin it with --folder to use another folder"
+            )
+        return path
 
     def _show_policy(self, name: str) -> None:
         self._acting_policy = name

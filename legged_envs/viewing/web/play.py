@@ -2,9 +2,11 @@
 
 import io
 import math
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from legged_envs.envs.cfg import TaskCfg
@@ -22,23 +24,31 @@ if TYPE_CHECKING:
     from legged_envs.viewing.web.panel import Panel
 
 HOST = "127.0.0.1"
-"""Address of the page. Only this machine reaches it, because the page can load any file as a
-policy. Other machines come through SSH."""
+"""Address of the page. Only this machine reaches it. Other machines come through SSH."""
+TOKEN_BYTES = 16
+"""Number of random bytes of the token in the printed address."""
 LONGEST_DELAY = 1.0
 """Delay that later frames make up for, s."""
 
 
 @contextmanager
-def serving(port: int) -> "Iterator[viser.ViserServer]":
+def serving(port: int, token: str | None = None) -> "Iterator[viser.ViserServer]":
     """Run a server, which prints a line for each browser that connects or leaves.
 
     Args:
         port: Port of the page.
+        token: Secret of the address. Requests without it are refused. None: there is no secret,
+            and only requests of other web pages are refused.
+
+    Raises:
+        RuntimeError: If the installed version of viser cannot refuse them.
     """
     import viser
 
+    from legged_envs.viewing.web.door import Door
+
     # viser prints a box with what `play` says in one line.
-    with redirect_stdout(io.StringIO()):
+    with redirect_stdout(io.StringIO()), Door(port, token).installed():
         server = viser.ViserServer(HOST, port, label="legged-envs", verbose=False)
     # The share button would send the page through a server of others.
     server.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -68,6 +78,7 @@ def play(
     num_envs: int,
     port: int,
     end: float,
+    folder: Path,
 ) -> None:
     """Show robots on a page.
 
@@ -80,6 +91,7 @@ def play(
         num_envs: Number of robots.
         port: Port of the page.
         end: Duration, s. If it is infinite, nothing moves while no browser is connected.
+        folder: Folder below which the page can load policies.
 
     Raises:
         ValueError: If the port is in use, or the policy does not fit the task.
@@ -92,13 +104,15 @@ def play(
     # A curriculum would take the robots away from the tiles that the page asks for.
     cfg = apply_changes(cfg, {"curriculum": {}})
     envs = make_watched_envs(task_id, cfg, policy, num_envs=num_envs)
-    with closing(envs), serving(port) as server:
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    with closing(envs), serving(port, token) as server:
         session = Session(envs, policy, scenes[0])
-        panel = Panel(server, session, cfg, scenes)
+        panel = Panel(server, session, cfg, scenes, folder)
         panel.controls["height scan"].value = scan
         page = f"localhost:{port}"
         print(
-            f"{task_id} at http://{page} (from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends",
+            f"{task_id} at http://{page}/?token={token} "
+            f"(from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends",
             flush=True,
         )
         _show_frames(server, panel, end)

@@ -38,6 +38,9 @@ HIGHLIGHT_COLOR = (240, 80, 30)
 GROUND_COLOR = (150, 155, 150)
 """Color of a height field."""
 
+MOST_DRAG_EVENTS = 1000
+"""Number of events of the mouse that wait for the next frame. Older ones are dropped."""
+
 DragEvent = tuple[str, int, np.ndarray]
 """Phase of a drag, index of the environment, and displacement of the mouse, m."""
 
@@ -76,7 +79,7 @@ class SceneStream:
         self._weight = 9.81 * mass
         self._field_window: list[int] = []
         self._center = np.zeros(3)
-        self._drag_events: deque[DragEvent] = deque()
+        self._drag_events: deque[DragEvent] = deque(maxlen=MOST_DRAG_EVENTS)
         self._hand: tuple[int, np.ndarray] | None = None
         distance = 1.0
         if self._ground is None:
@@ -154,7 +157,11 @@ class SceneStream:
     async def _collect_drag(self, event: Any) -> None:
         # The server calls this in a thread of its own, so the event waits for the next frame.
         displacement = np.subtract(event.end_position, event.start_position)
-        self._drag_events.append((event.phase, event.instance_index, displacement))
+        is_vector = displacement.shape == (3,) and bool(np.isfinite(displacement).all())
+        env_id = event.instance_index
+        # A program may send anything in place of the page.
+        if is_vector and isinstance(env_id, int) and 0 <= env_id < self._core.num_envs:
+            self._drag_events.append((event.phase, env_id, displacement))
 
     def update_pull(self) -> None:
         """Tell the session where the mouse wants the base of the robot that it holds."""

@@ -1,0 +1,114 @@
+"""The specification of an environment, which becomes JSON also where it holds a ``TaskCfg``."""
+
+import copy
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import EnvSpec
+
+from legged_envs.envs.changes import Changes
+
+if TYPE_CHECKING:
+    from legged_envs.envs.cfg import TaskCfg
+
+JSON_LEAVES = (str, int, float, bool, type(None))
+"""Types of the values that JSON has."""
+
+
+class TaskSpec(EnvSpec):
+    """A specification of Gymnasium that writes a ``TaskCfg`` as changes of the registered task.
+
+    Changes are dotted paths of fields, each with its value, as ``gymnasium.make(…, cfg=…)`` takes
+    them. An environment that is made from the JSON has the same configuration.
+    """
+
+    def to_json(self) -> str:
+        """Return the specification as JSON.
+
+        Raises:
+            ValueError: If its ``TaskCfg`` differs from the registered one in what JSON has not,
+                such as a function. The message names the field.
+        """
+        from legged_envs.envs.cfg import TaskCfg
+
+        cfg = self.kwargs.get("cfg")
+        plain = copy.copy(self)
+        if isinstance(cfg, TaskCfg):
+            plain.kwargs = {**self.kwargs, "cfg": dict(_changes_of(cfg, self.id))}
+        return EnvSpec.to_json(plain)
+
+
+class HasTaskSpec:
+    """Gives an environment the attribute ``spec``, which Gymnasium sets when it makes it."""
+
+    _spec: EnvSpec | None = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How the environment was made. None: without Gymnasium."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = spec
+        if spec is not None and not isinstance(spec, TaskSpec):
+            fields = {}
+            for field in dataclasses.fields(spec):
+                if field.init:
+                    fields[field.name] = getattr(spec, field.name)
+            self._spec = TaskSpec(**fields)
+
+
+def _changes_of(cfg: "TaskCfg", task_id: str) -> Changes:
+    from legged_envs.tasks import make_task_cfg
+
+    changes: dict[str, object] = {}
+    _collect_changes(make_task_cfg(task_id), cfg, "", changes)
+    return changes
+
+
+def _collect_changes(old: Any, new: Any, path: str, changes: dict[str, object]) -> None:
+    """Add what differs between two configurations to ``changes``, by dotted path."""
+    if dataclasses.is_dataclass(old) and type(old) is type(new):
+        for field in dataclasses.fields(old):
+            name = f"{path}.{field.name}".strip(".")
+            _collect_changes(getattr(old, field.name), getattr(new, field.name), name, changes)
+    elif isinstance(old, dict) and isinstance(new, dict) and new.keys() <= old.keys():
+        for key, part in old.items():
+            name = f"{path}.{key}".strip(".")
+            if key in new:
+                _collect_changes(part, new[key], name, changes)
+            elif dataclasses.is_dataclass(part):
+                # None removes a term.
+                changes[name] = None
+            else:
+                raise _no_json(path, new)
+    elif not _is_equal(old, new):
+        if not _is_json(new):
+            raise _no_json(path, new)
+        changes[path] = new
+
+
+def _is_equal(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    try:
+        return bool(type(old) is type(new) and old == new)
+    # Arrays compare element by element.
+    except ValueError:
+        return False
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(_is_json, value.values()))
+    return type(value) in JSON_LEAVES
+
+
+def _no_json(path: str, value: object) -> ValueError:
+    return ValueError(
+        f"cfg.{path} = {str(value)[:80]} differs from the registered task, and is not a value of "
+        "JSON: register a task with this configuration, and make it by its id"
+    )

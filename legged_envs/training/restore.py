@@ -1,0 +1,83 @@
+"""Loading of checkpoints into a training: to resume it, or to start with other networks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from legged_envs.errors import is_mistake
+from legged_envs.tables import shorten
+from legged_envs.training.options import PPOCfg
+from legged_envs.training.warm_start import load_warm_start
+from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
+
+if TYPE_CHECKING:
+    from legged_envs.training.trainer import Trainer
+
+
+def resume_training(trainer: "Trainer", state: dict[str, Any]) -> None:
+    """Return a training to the state of a checkpoint.
+
+    Args:
+        trainer: The training. It is changed.
+        state: The checkpoint, from ``Trainer.checkpoint_state``.
+
+    Raises:
+        ValueError: If the checkpoint does not fit the training.
+    """
+    with _explaining(trainer.cfg.resume):
+        trainer.algorithm.load(state["algorithm"], None, strict=True)
+        trainer.env.set_state(state["env"])
+        torch.set_rng_state(state["rng"])
+    trainer.iteration = state["iteration"]
+    trainer.seconds = state["seconds"]
+    trainer.curve = state["curve"]
+    trainer.time_to_walk = state["time_to_walk"]
+
+
+def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
+    """Start a training with the networks of another run.
+
+    Args:
+        trainer: The training, newly made. Its networks are changed.
+        checkpoint: Checkpoint of the other run.
+
+    Raises:
+        ValueError: If the networks of the run do not fit the training.
+    """
+    algo = trainer.prepared.algo
+    place = trainer.cfg.warm_start
+    with _explaining(place):
+        if isinstance(trainer.algorithm, BootstrapPPO):
+            assert isinstance(algo, PPOCfg)
+            assert place is not None
+            load_warm_start(
+                checkpoint,
+                place=place,
+                algorithm=trainer.algorithm,
+                task_id=trainer.cfg.task_id,
+                env=trainer.env,
+                noise=algo.noise_kept,
+            )
+        else:
+            # Optimiser, multipliers and bonuses start anew: the task's rewards may have changed.
+            parts = {"actor": True, "critic": True}
+            trainer.algorithm.load(checkpoint["algorithm"], parts, strict=True)
+
+
+@contextmanager
+def _explaining(place: Path | None) -> Iterator[None]:
+    """Convert what a checkpoint with wrong entries raises into a ValueError with its path."""
+    try:
+        yield
+    # Of any kind: networks, optimisers and environments each refuse wrong entries in their way.
+    except Exception as error:
+        if is_mistake(error):
+            raise
+        reason = shorten(f"{type(error).__name__}: {error}", 300)
+        raise ValueError(
+            f"the checkpoint {str(place)!r} does not fit this training ({reason}); "
+            "take another checkpoint, or train anew"
+        ) from error

@@ -1,0 +1,109 @@
+"""What Gymnasium keeps of an environment and does around it: specifications, seeds and films."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+
+from legged_envs import make_task_cfg
+from legged_envs.envs.changes import apply_changes
+from legged_envs.mdp.rewards import lin_vel_z
+
+FLAT = "Legged/Go2-Flat-v0"
+CHANGES = {
+    "episode_length_s": 0.2,
+    "rewards.torques.weight": -0.001,
+    "commands.velocity.lin_vel_x": (0.5, 0.5),
+    "events.push": None,
+    "sim.num_threads": 1,
+}
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_specification_with_a_configuration_becomes_json_and_an_equal_environment(
+    batch: bool, assert_same
+) -> None:
+    cfg = apply_changes(make_task_cfg(FLAT), CHANGES)
+    if batch:
+        env = gym.make_vec(FLAT, num_envs=1, cfg=cfg)
+        again = gym.make_vec(EnvSpec.from_json(env.spec.to_json()), num_envs=1)
+    else:
+        env = gym.make(FLAT, cfg=cfg)
+        again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.spec.to_json() == env.spec.to_json()
+    action = env.action_space.sample()
+    for _ in range(2):
+        assert_same(env.reset(seed=3)[0], again.reset(seed=3)[0])
+    for _ in range(9):
+        assert_same(env.step(action)[:4], again.step(action)[:4])
+    env.close()
+    again.close()
+
+
+def test_a_specification_of_a_registered_task_is_short_and_of_a_function_names_it() -> None:
+    env = gym.make(FLAT, cfg=make_task_cfg(FLAT))
+    assert EnvSpec.from_json(env.spec.to_json()).kwargs["cfg"] == {}
+    env.close()
+    cfg = make_task_cfg(FLAT)
+    cfg.rewards["torques"].func = lin_vel_z
+    env = gym.make(FLAT, cfg=cfg)
+    with pytest.raises(ValueError, match=r"rewards\.torques\.func.*lin_vel_z"):
+        env.spec.to_json()
+    env.close()
+
+
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), ("a", TypeError), (True, TypeError)])
+def test_a_wrong_seed_is_the_same_error_for_one_robot_and_for_many(
+    seed: object, error: type[Exception], make_vec, make_single
+) -> None:
+    told = []
+    for env in (make_vec(1), make_single()):
+        with pytest.raises(error) as refused:
+            env.reset(seed=seed)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("num_envs", [6, 70])
+def test_there_is_a_picture_of_each_environment(num_envs: int, make_vec) -> None:
+    cfg = {"viewer.resolution": (16, 12)}
+    env = make_vec(num_envs, render_mode="rgb_array", cfg=cfg)
+    env.reset(seed=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        pictures = env.render()
+    assert [picture.shape for picture in pictures] == [(12, 16, 3)] * num_envs
+    drawn = [picture.std() > 1.0 for picture in pictures]
+    if num_envs <= 64:
+        assert all(drawn)
+        assert not told
+    else:
+        assert drawn == [True] * 4 + [False] * (num_envs - 4)
+        assert "4 of 70" in str(told[0].message)
+    assert np.array_equal(pictures[3], env.unwrapped.sim.render(3))
+
+
+def test_gymnasium_films_more_than_four_robots(tmp_path: Path, make_vec) -> None:
+    pytest.importorskip("moviepy")
+    env = make_vec(
+        6,
+        render_mode="rgb_array",
+        autoreset_mode="NextStep",
+        cfg={"viewer.resolution": (32, 32)},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        env = gym.wrappers.vector.RecordVideo(
+            env, str(tmp_path), step_trigger=lambda step: step == 0, video_length=3
+        )
+        env.reset(seed=0)
+        for _ in range(5):
+            env.step(np.zeros((6, 12), np.float32))
+        env.close()
+    (film,) = tmp_path.glob("*.mp4")
+    assert film.stat().st_size > 0
