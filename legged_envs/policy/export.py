@@ -118,6 +118,11 @@ def check_exportable(policy: Policy, path: Path | None) -> None:
     Raises:
         ValueError: If an entry is missing, or the task computes targets in methods.
     """
+    if "foreign" in policy.contract:
+        raise ValueError(
+            f"{str(path)!r} is a policy of another framework, and its file already runs elsewhere: "
+            "export a policy.safetensors"
+        )
     missing = missing_entries(policy.contract)
     if not missing:
         return

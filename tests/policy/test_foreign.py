@@ -21,6 +21,7 @@ from legged_envs import cli, make_task_cfg
 from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.policy.foreign.motors import motor_joints
+from legged_envs.policy.foreign.torchscript import TorchScriptNetwork
 from legged_envs.policy.policy import Policy, load_policy, policy_and_task
 from legged_envs.robots import G1_29
 from legged_envs.robots import GO2 as GO2_ROBOT
@@ -692,6 +693,27 @@ def test_files_that_are_no_policies_are_one_line(tmp_path: Path) -> None:
         policy_and_task("Legged/Go2-Mimic-v0", path, description=description)
 
 
+class Counts(nn.Module):
+    """A module that changes its own tensors in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1.0)
+        return torch.clamp_min_(x[:, :12] * 0.0, 0.0) + self.count
+
+
+def test_a_module_that_counts_has_a_memory_of_each_robot(tmp_path: Path) -> None:
+    torch.jit.script(Counts()).save(tmp_path / "counts.pt")
+    network = TorchScriptNetwork(tmp_path / "counts.pt")
+    for step in range(3):
+        torch.testing.assert_close(network(torch.ones(4, 45)), torch.full((4, 12), step + 1.0))
+    network.reset(torch.tensor([True, False, False, False]))
+    assert network(torch.ones(4, 45))[:, 0].tolist() == [1.0, 4.0, 4.0, 4.0]
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -775,7 +797,7 @@ def test_eval_and_crosscheck_take_a_policy_of_another_framework(
     folder = exported["unitree-rl-lab", GO2]
     words = ["--policy", str(folder / "exported" / "policy.onnx")]
     words += ["--contract", str(folder / "params" / "deploy.yaml")]
-    small = ["--episodes", "8", "--json", "eval.json"]
+    small = ["--episodes", "2", "--json", "eval.json"]
     cli.main(["eval", GO2, *words, *small])
     told = capsys.readouterr().out
     assert "joint_pos_rel is joint_pos" in told
@@ -801,6 +823,11 @@ def test_eval_and_crosscheck_take_a_policy_of_another_framework(
     with pytest.raises(SystemExit):
         cli.main(["eval", GO2, *words, "--record"])
     assert "--json" in capsys.readouterr().err
+    mjlab = str(exported["mjlab", GO2] / "policy.onnx")
+    for more in ([], ["--format", "rl-sar"]):
+        with pytest.raises(SystemExit):
+            cli.main(["export", GO2, "--policy", mjlab, "--folder", "new", *more])
+        assert "policy.safetensors" in capsys.readouterr().err and not Path("new").exists()
 
 
 def test_a_card_tells_robot_task_evaluation_costs_and_licence(tmp_path: Path) -> None:

@@ -30,32 +30,35 @@ PRIMITIVES = (
 )
 """Operations `prim::…` that a network may have. Loops are not among them: they may never end."""
 
-TENSOR_OPERATIONS = (
-    *("linear", "addmm", "matmul", "mm", "bmm", "conv1d", "conv2d", "layer_norm", "batch_norm"),
-    *("elu", "elu_", "relu", "relu_", "selu", "selu_", "celu", "leaky_relu", "leaky_relu_"),
-    *("gelu", "silu", "silu_", "mish", "softplus", "tanh", "tanh_", "sigmoid", "softmax"),
-    *("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "neg", "pow", "sqrt"),
-    *("exp", "log", "abs", "square", "rsqrt", "reciprocal", "norm", "linalg_vector_norm"),
-    *("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "maximum", "minimum", "max", "min"),
-    *("cat", "stack", "chunk", "split", "split_with_sizes", "narrow", "slice", "select"),
-    *("index", "index_select", "gather", "copy_", "fill_", "zero_", "roll", "where"),
-    *("view", "reshape", "flatten", "unflatten", "unsqueeze", "unsqueeze_", "squeeze", "squeeze_"),
-    *("transpose", "t", "permute", "expand", "expand_as", "repeat", "contiguous", "clone"),
-    *("detach", "to", "type_as", "float", "zeros", "zeros_like", "ones", "ones_like", "full"),
-    *("mean", "sum", "std", "var", "argmax", "cumsum", "dropout", "lstm", "gru", "rnn_tanh"),
-    *("size", "dim", "len", "numel", "Int", "Bool", "Float", "IntImplicit", "FloatImplicit"),
-    *("__getitem__", "__isnot__", "__is__", "__not__", "__contains__", "append", "list"),
-    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or"),
-    *("floordiv", "remainder", "floor", "ceil", "round", "sin", "cos", "tensor", "warn", "format"),
-    *("scaled_dot_product_attention", "nan_to_num", "unbind", "lift_fresh", "_set_item"),
-)
-"""Operations `aten::…` that a network may have. None of them reads or writes a file."""
+OPERATION_NAMES = """
+    linear addmm matmul mm bmm conv1d conv2d layer_norm batch_norm elu relu selu celu
+    leaky_relu gelu silu mish softplus tanh sigmoid softmax add sub rsub mul div neg pow sqrt
+    exp log abs square rsqrt reciprocal norm linalg_vector_norm clamp clamp_min clamp_max clip
+    maximum minimum max min cat stack chunk split split_with_sizes narrow slice select index
+    index_select gather copy fill zero roll where view reshape flatten unflatten unsqueeze
+    squeeze transpose t permute expand expand_as repeat contiguous clone detach to type_as
+    float zeros zeros_like ones ones_like full mean sum std var argmax cumsum dropout lstm gru
+    rnn_tanh size dim len numel Int Bool Float IntImplicit FloatImplicit __getitem__ __isnot__
+    __is__ __not__ __contains__ append list eq ne lt le gt ge logical_not logical_and
+    logical_or floordiv remainder floor ceil round sin cos tensor warn format
+    scaled_dot_product_attention nan_to_num unbind lift_fresh atan2 atan any all erf log1p
+    expm1 hardtanh relu6 logsumexp amax amin prod outer dot mv einsum baddbmm
+    broadcast_tensors meshgrid arange normalize cross lerp sign heaviside masked_fill concat
+    movedim swapaxes unsafe_chunk scalar_tensor
+"""
+"""Text with the names of `TENSOR_OPERATIONS`."""
+
+TENSOR_OPERATIONS = frozenset(OPERATION_NAMES.split())
+"""Operations `aten::…` that a network may have. None of them reads or writes a file.
+
+Each also stands for its form that changes its argument, such as `relu_`.
+"""
 
 LARGEST_GRAPH = 20_000
 """Largest number of operations of a network."""
 
-WRITES = ("prim::SetAttr", "aten::copy_", "aten::zero_", "aten::fill_")
-"""Operations by which a network changes its own tensors."""
+WRITES = ("prim::SetAttr", "aten::copy_")
+"""Operations by which a network changes its own tensors, or parts of them."""
 
 Memory = dict[str, torch.Tensor]
 """Memory of a robot: name of a tensor of the network → its value."""
@@ -177,8 +180,10 @@ def _check_graph(path: Path, graph: Any) -> None:
                 f"{str(path)!r} has more than {LARGEST_GRAPH} operations: export the network alone"
             )
         space, _, name = node.kind().partition("::")
-        known = {"prim": PRIMITIVES, "aten": TENSOR_OPERATIONS}.get(space, ())
-        if name not in known:
+        is_known = space == "prim" and name in PRIMITIVES
+        if space == "aten":
+            is_known = name in TENSOR_OPERATIONS or name.removesuffix("_") in TENSOR_OPERATIONS
+        if not is_known:
             strange.add(node.kind())
     if strange:
         raise ValueError(
@@ -196,7 +201,16 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 def _memory_names(module: Any) -> list[str]:
     """Return the names of the tensors that a network may write to. Empty: it has no memory."""
-    if not any(node.kind() in WRITES for node in _nodes(module.inlined_graph)):
+    if not any(_writes(node) for node in _nodes(module.inlined_graph)):
         return []
     weights = {name for name, _ in module.named_parameters()}
     return [name for name in module.state_dict() if name not in weights]
+
+
+def _writes(node: Any) -> bool:
+    """Return True if an operation may change a tensor of the network."""
+    if node.kind() in WRITES:
+        return True
+    inputs = list(node.inputs())
+    is_in_place = node.kind().startswith("aten::") and node.kind().endswith("_")
+    return is_in_place and bool(inputs) and inputs[0].node().kind() == "prim::GetAttr"
