@@ -189,7 +189,8 @@ def _read_rows(path: Path) -> list[dict[str, float]]:
             raise ValueError(
                 f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
             ) from error
-        if not isinstance(row, dict) or not all(map(_is_number, row.values())):
+        # A row that is no object fails where its numbers are read.
+        if isinstance(row, dict) and not all(map(_is_number, row.values())):
             raise ValueError(
                 f"{str(path)!r}, line {number}, must be numbers by name, "
                 f"got {shorten(line, 100)}: delete the line"

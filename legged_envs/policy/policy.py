@@ -3,8 +3,8 @@
 import copy
 import json
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -217,18 +217,19 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     # Control loops know the first group by the name "obs".
     input_names = ["obs", *list(contract["inputs"])[1:]]
     output_names = ["actions"]
-    exported = BytesIO()
-    torch.onnx.export(
-        module.cpu().eval(),
-        tuple(zeros),
-        exported,
-        input_names=input_names,
-        output_names=output_names,
-        opset_version=18,
-        dynamo=False,
-        dynamic_axes={name: {0: "n"} for name in (*input_names, *output_names)},
-    )
-    model = onnx.load_model_from_string(exported.getvalue())
+    with TemporaryDirectory() as folder:
+        exported = str(Path(folder, path.name))
+        torch.onnx.export(
+            module.cpu().eval(),
+            tuple(zeros),
+            exported,
+            input_names=input_names,
+            output_names=output_names,
+            opset_version=18,
+            dynamo=False,
+            dynamic_axes={name: {0: "n"} for name in (*input_names, *output_names)},
+        )
+        model = onnx.load(exported)
     texts = {}
     for key, value in contract.items():
         texts[key] = value if isinstance(value, str) else json.dumps(value)

@@ -263,18 +263,39 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         """
         # The whole stack is checked before anything is loaded.
         self._check_stack(state)
-        before = self.get_state()
+        before = self._present_state()
+        core: Any = self.env.unwrapped
+        has_begun = getattr(core, "has_begun", True)
         try:
             self._load_stack(state)
         # Of any kind: a layer below may refuse what its own checks do not know.
         except Exception as error:
-            self._load_stack(before)
+            if before is not None:
+                self._load_stack(before)
+            if not has_begun:
+                core.has_begun = False
             if isinstance(error, ValueError):
                 raise
             raise ValueError(
                 f"{type(self).__name__}.set_state cannot load the state, and nothing is changed: "
                 f"{type(error).__name__}: {error}"
             ) from error
+
+    def _present_state(self) -> State | None:
+        """Return the state of the stack, also before a reset, None if a layer has none then."""
+        below: State | None
+        if isinstance(self.env, StatefulWrapper):
+            below = self.env._present_state()
+        elif hasattr(self.env, "collect_state"):
+            below = self.env.collect_state()
+        else:
+            try:
+                below = state_below(self.env)
+            except RuntimeError:
+                below = None
+        if below is None:
+            return None
+        return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": below}
 
     def _load_stack(self, state: State) -> None:
         if isinstance(self.env, StatefulWrapper):
