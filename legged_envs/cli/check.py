@@ -14,7 +14,7 @@ from legged_envs.robots import ROBOTS, RobotCfg
 from legged_envs.robots.reading.size_limits import check_model_size
 from legged_envs.system_checks import check_inputs, check_output, import_named
 
-MODEL_ENDINGS = (".urdf", ".xml", ".mjcf")
+MODEL_ENDINGS = (".urdf", ".xml", ".mjcf", ".xacro")
 """File name endings of robot descriptions that `legged-envs check` can read."""
 
 
@@ -23,7 +23,8 @@ class CheckCfg:
     """Options of `legged-envs check`."""
 
     robot: Annotated[str, Positional, arg(metavar="ROBOT")]
-    """The robot to check: a name such as go2, module:NAME of a RobotCfg, or a URDF or MJCF file."""
+    """The robot to check: a name such as go2, module:NAME of a RobotCfg, or a file: URDF, xacro or
+    MJCF."""
     write: Path | None = None
     """Write a Python module, .py, with a draft of a RobotCfg for a URDF or MJCF file. The converted
     model is written next to it. Existing files are not replaced."""
@@ -78,7 +79,8 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
         ValueError: If the file describes no robot, or the module or its model exists already.
     """
     # The name of the model's file is also a name in the module.
-    name = _identifier((module_path or path).stem).lower()
+    stem = (module_path or path).name.removesuffix(".xacro")
+    name = _identifier(Path(stem).stem).lower()
     if module_path is not None:
         check_module_name(module_path)
         # Both files are checked before the robot is read, which takes seconds for large meshes.
@@ -139,7 +141,7 @@ def find_robot(name: str) -> RobotCfg:
         ValueError: If there is no such robot.
     """
     if ":" not in name:
-        known = "robots, in addition to module:NAME and files, .urdf or .xml"
+        known = "robots, in addition to module:NAME and files, .urdf, .xacro or .xml"
         check_known("unknown robot", [name], ROBOTS, known)
         return ROBOTS[name]
     module_name, _, attribute = name.partition(":")

@@ -40,15 +40,33 @@ def randomize_base_mass(
     env_ids: Tensor,
     random: Stream,
     range: Range,
+    most_share: float | None = None,
 ) -> None:
     """Add a drawn mass to the base of each robot. The inertia of the base stays as it is.
 
     Args:
         range: Bounds of the added mass, kg. Negative values make the base lighter.
+        most_share: Largest part of the base's mass by which a light robot changes: if the upper
+            bound is more, both bounds are scaled down until it is as much. None: the bounds are
+            those of ``range`` for any robot.
+
+    Raises:
+        ValueError: The lower bound leaves a base without mass.
     """
     low, high = range
     # From the model's masses, so that several draws do not add up. The base is body 0.
     masses = env.sim.default_parameter("body_mass")[env_ids]
+    base_mass = float(env.sim.default_parameter("body_mass")[0, 0])
+    if most_share is not None and high > most_share * base_mass:
+        scale = most_share * base_mass / high
+        low = low * scale
+        high = high * scale
+    if low <= -base_mass:
+        raise ValueError(
+            f"randomize_base_mass: range {range} takes {-low:g} kg from the base of robot "
+            f"{env.sim.robot.name!r}, {env.sim.robot.base_body!r}, which weighs {base_mass:g} kg: "
+            "write a smaller range, or most_share=0.3"
+        )
     masses[:, :1] += random.uniform(low, high, 1, env_ids)
     env.sim.set_parameter("body_mass", masses, env_ids)
 

@@ -5,6 +5,12 @@ from math import inf
 from typing import NamedTuple
 
 from legged_envs.robot_check.limits import LIMITS
+from legged_envs.robots.reading.motors import (
+    MOST_VELOCITY,
+    group_by_value,
+    most_torque,
+    split_placeholders,
+)
 from legged_envs.robots.reading.pose import ground_distances, mirror_sign
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import (
@@ -106,6 +112,7 @@ def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Jo
     leg_gain = gain_of_upright_legs(robot)
     rows = []
     problems: list[str] = []
+    problems.extend(_placeholder_problems(robot, standing))
     for i in range(robot.num_joints):
         joint = _describe_joint(robot, standing, stance, i)
         rows.append(joint.row())
@@ -169,6 +176,23 @@ def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
             f"mirror of {joint.name!r} is {joint.mirror}, "
             f"but its axis has the sign {joint.axis_sign:g}"
         )
+
+
+def _placeholder_problems(robot: RobotCfg, standing: StandingRobot) -> Iterator[str]:
+    """Name limits that no motor has, such as 1000 N m of a file in which nobody knew them."""
+    mass = float(standing.model.body_subtreemass[1])
+    fields = (
+        ("torque_limits", robot.torque_limits, most_torque(mass, robot.base_height), "N m"),
+        ("velocity_limits", robot.velocity_limits, MOST_VELOCITY, "rad/s"),
+    )
+    for field, values, most, unit in fields:
+        limits = dict(zip(robot.joint_names, values, strict=True))
+        _, placeholders = split_placeholders(limits, most)
+        if placeholders:
+            yield (
+                f"{field}: {group_by_value(placeholders)} is more {unit} than a motor of a robot "
+                f"of {mass:.3g} kg has: write what the motors have"
+            )
 
 
 def _stance_table(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Table:

@@ -30,6 +30,13 @@ class ReportLimits:
     """Smallest distance of a joint's default position to the nearer end of its range, rad."""
     min_ball_radius: float = 0.015
     """Smallest radius of a foot's ball or capsule, m. Smaller ones catch on rough ground."""
+    min_travel: float = 0.4
+    """Smallest part of its range through which a joint follows its target, in the air."""
+    min_upright: float = 0.5
+    """Height of the base's z axis, a unit vector, below which a dropped robot has fallen."""
+    min_drop_height: float = 0.5
+    """Height of the base below which a dropped robot has fallen, as a fraction of
+    ``RobotCfg.base_height``."""
     min_overlap: float = 1e-3
     """Depth above which two overlapping collision shapes are listed, m. They are not a problem."""
 

@@ -9,6 +9,8 @@ import numpy as np
 from legged_envs.robot_check.feet import check_feet
 from legged_envs.robot_check.joints import check_joints
 from legged_envs.robot_check.limits import LIMITS
+from legged_envs.robot_check.motions import check_motions
+from legged_envs.robots.reading.options import changed_options
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.gains import StandingRobot, settle, stand
@@ -37,7 +39,7 @@ class Report(TableRepr):
     """Problems of the robot: a sentence each, with the place and the advice what to write. Empty
     if there are none."""
     tables: list[Table]
-    """Tables of masses, joints, stance, feet and overlapping collision shapes."""
+    """Tables of masses, joints, stance, feet, overlapping collision shapes and motions."""
 
     def __init__(self, robot: RobotCfg, gaps: Mapping[str, str]) -> None:
         # The same checks as when an environment is made. A robot that fails them has no report.
@@ -47,14 +49,22 @@ class Report(TableRepr):
         standing = stand(robot)
         joints = check_joints(robot, standing, settle(robot))
         feet = check_feet(robot, standing)
+        motions = check_motions(robot)
         guesses = [f"{field}: {guess}" for field, guess in gaps.items()]
-        self.problems = [*guesses, *joints.problems, *feet.problems]
+        self.problems = [
+            *guesses,
+            *_world_problems(robot),
+            *joints.problems,
+            *feet.problems,
+            *motions.problems,
+        ]
         self.tables = [
             masses_table(robot, standing),
             joints.table,
             joints.stance_table,
             feet.table,
             overlaps_table(standing),
+            motions.table,
         ]
 
     def _as_tables(self) -> list[Table]:
@@ -63,6 +73,18 @@ class Report(TableRepr):
         rows = [(problem,) for problem in self.problems or ["none"]]
         problems = ("problems", ("which, where, what to write",), rows)
         return [*tables, problems]
+
+
+def _world_problems(robot: RobotCfg) -> list[str]:
+    """Return a problem if the robot's file sets what is the task's business, such as gravity."""
+    changed = changed_options(mujoco.MjSpec.from_file(str(robot.path)))
+    if not changed:
+        return []
+    listed = ", ".join(f"{name} {value}" for name, value in changed.items())
+    return [
+        f"{robot.xml} sets {listed}, which every task with this robot then has: "
+        "take it out unless it is on purpose"
+    ]
 
 
 def masses_table(robot: RobotCfg, standing: StandingRobot) -> Table:

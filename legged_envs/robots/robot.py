@@ -57,8 +57,9 @@ OTHER_SIDE = {
 def counterpart(name: str, names: Sequence[str]) -> str:
     """Return the name of the joint or body at the same place on the other side of a robot.
 
-    The two names differ only in left and right, or in L and R within a word of one or two letters:
-    the counterpart of ``FL_hip`` is ``FR_hip``.
+    The two names differ only in left and right, or in L and R within a word of one or two letters,
+    at one place or at all: the counterpart of ``FL_hip`` is ``FR_hip``, that of ``left_leg_l`` is
+    ``right_leg_r``.
 
     Args:
         name: Name of a joint or body.
@@ -78,10 +79,13 @@ def _names_on_other_side(name: str) -> Iterator[str]:
     for short_word in re.finditer(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])", name):
         for i in range(*short_word.span()):
             spans.append((i, i + 1))
-    for start, end in spans:
-        side = name[start:end]
-        if side in OTHER_SIDE:
-            yield name[:start] + OTHER_SIDE[side] + name[end:]
+    sides = [(start, end) for start, end in spans if name[start:end] in OTHER_SIDE]
+    for start, end in sides:
+        yield name[:start] + OTHER_SIDE[name[start:end]] + name[end:]
+    # Both sides at once, as in left_leg_left_hip. From the end, so that places stay valid.
+    for start, end in sorted(sides, reverse=True):
+        name = name[:start] + OTHER_SIDE[name[start:end]] + name[end:]
+    yield name
 
 
 def mirror_left_and_right(

@@ -153,6 +153,8 @@ def stand(robot: RobotCfg) -> StandingRobot:
     # With a slide the base cannot tilt: only the gains decide whether the robot stands.
     slide = base.joints[0]
     slide.type = mujoco.mjtJoint.mjJNT_SLIDE
+    # A default of the file for joints, such as limited="true", has no effect on a free joint.
+    slide.limited = mujoco.mjtLimited.mjLIMITED_FALSE
     slide.axis = [0.0, 0.0, 1.0]
     model = spec.compile()
     data = mujoco.MjData(model)

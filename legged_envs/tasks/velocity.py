@@ -5,6 +5,7 @@ Observations, terms and randomisation are those of LeggedGym-Ex's ``go2``.
 
 import copy
 import math
+import re
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
@@ -16,14 +17,36 @@ from legged_envs.managers import (
     TerminationTermCfg,
 )
 from legged_envs.mdp import costs, events, observations, rewards, terminations
-from legged_envs.mdp.actions import JointPositionCfg
+from legged_envs.mdp.actions import (
+    JointActionCfg,
+    JointPositionCfg,
+    JointTorqueCfg,
+    JointVelocityCfg,
+)
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.robots import A1, ANYMAL_C, GO1, GO2, RobotCfg
 from legged_envs.tasks.training_defaults import TrainingDefaults, quadruped_flat_training
 
+FULL_HEIGHT = 0.25
+"""Height of the base from which events are those of larger robots, m."""
+
+# The base of a G1, the lightest of the robots of the package, weighs 3.8 kg.
+MOST_PAYLOAD = 0.6
+"""Largest change of the base's mass at the start, as a fraction of this mass."""
+
+MOST_REACH = 1.5
+"""Largest change of a joint target by an action of 1, rad."""
+
+WHEEL_SPEED = 2.0
+"""Speed of a wheel along the ground for an action of 1, m/s."""
+
 
 def velocity_task(robot: RobotCfg) -> TaskCfg:
     """Make the base velocity task for a robot, which the function of each task then adapts.
+
+    Events of robots lower than 0.25 m scale with their height, and the payload is at most 60 % of
+    the mass of the base. Joints with velocity actuators, such as wheels, have an action term of
+    their own.
 
     Args:
         robot: The robot. Weights and targets are those of a Go2, except for the base height.
@@ -36,7 +59,9 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
         "fallen": TerminationTermCfg(terminations.fallen, grace_s=0.1),
         "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
     }
-    cfg.events = _events()
+    cfg.events = _events(robot)
+    if robot.actuators != ("position",) * robot.num_joints:
+        cfg.actions = _actions(robot)
     return cfg
 
 
@@ -120,14 +145,21 @@ def _costs() -> dict[str, CostTermCfg]:
     }
 
 
-def _events() -> dict[str, EventTermCfg]:
+def _events(robot: RobotCfg) -> dict[str, EventTermCfg]:
+    # Lengths scale with the height of robots that are smaller than a small dog, speeds with its
+    # square root (Froude's law).
+    size = min(1.0, robot.base_height / FULL_HEIGHT)
+    pace = math.sqrt(size)
+    shift = 0.03 * size
     return {
         # Mass and centre of mass are drawn once per robot, when the environments are made.
         "base_mass": EventTermCfg(
-            events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}
+            events.randomize_base_mass,
+            "startup",
+            params={"range": (-1.0, 2.0), "most_share": MOST_PAYLOAD},
         ),
         "base_com": EventTermCfg(
-            events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}
+            events.randomize_base_com, "startup", params={"range": (-shift, shift)}
         ),
         # Friction and gains are drawn once per episode. They are randomisation even though they
         # happen at a reset, where events place the robot by default.
@@ -137,12 +169,29 @@ def _events() -> dict[str, EventTermCfg]:
         "gains": EventTermCfg(
             events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
         ),
-        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3}),
+        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3 * pace}),
         "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
         "push": EventTermCfg(
-            events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}
+            events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7 * pace}
         ),
     }
+
+
+def _actions(robot: RobotCfg) -> dict[str, JointActionCfg]:
+    """Make an action term for each kind of actuator: positions of legs, velocities of wheels."""
+    joints: dict[str, list[str]] = {}
+    for joint, kind in zip(robot.joint_names, robot.actuators, strict=True):
+        # The names of joints can have characters of regular expressions.
+        joints.setdefault(kind, []).append(re.escape(joint))
+    actions: dict[str, JointActionCfg] = {}
+    if "position" in joints:
+        actions["legs"] = JointPositionCfg(joints=tuple(joints["position"]))
+    if "velocity" in joints:
+        speed = round(WHEEL_SPEED / robot.foot_radius, 1) if robot.wheels else 1.0
+        actions["wheels"] = JointVelocityCfg(scale=speed, joints=tuple(joints["velocity"]))
+    if "torque" in joints:
+        actions["torques"] = JointTorqueCfg(joints=tuple(joints["torque"]))
+    return actions
 
 
 def sideways_joints(robot: RobotCfg) -> tuple[int, ...]:
@@ -172,7 +221,8 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     """Make the task of a quadruped that tracks vx ±1 m/s, vy ±0.5 m/s and ωz ±1 rad/s at a trot.
 
     Lengths, times and torques in the rewards are scaled with the robot's size. An action of 1 moves
-    a joint target as far as the weakest joint reaches its torque limit, at least by 0.5 rad.
+    a joint target as far as the weakest joint reaches its torque limit, at least by 0.5 rad and at
+    most by 1.5 rad.
 
     Args:
         robot: The quadruped.
@@ -187,7 +237,8 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
         )
     size = robot.base_height / GO2.base_height
     cfg = velocity_task(robot)
-    scale = max(0.5, round(min(reach(robot)), 1))
+    # Beyond a right angle the torque limit is not what bounds a joint.
+    scale = min(max(0.5, round(min(reach(robot)), 1)), MOST_REACH)
     cfg.actions["joint_position"] = JointPositionCfg(scale=scale)
     # Times scale with the square root of lengths (Froude's law).
     trot = {"pairs": _foot_pairs(robot), "phase_time": round(0.16 * math.sqrt(size), 2)}

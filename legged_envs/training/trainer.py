@@ -34,6 +34,7 @@ from legged_envs.runs.run_folder import (
 from legged_envs.runs.trackers import TRACKERS, Track
 from legged_envs.training.algorithm import Algorithm, make_algorithm
 from legged_envs.training.goal import GoalCheck
+from legged_envs.training.notices import print_notice, report_bad_physics
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import Prepared, prepare
 from legged_envs.training.restore import resume_training, start_warm
@@ -232,9 +233,7 @@ class Trainer:
         try:
             yield
         except (RuntimeError, OSError) as error:
-            self.console.print(
-                f"no video: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True
-            )
+            print_notice(self.console, f"no video: {error}")
             self._scenes = []
 
     def _train(self, show: Show, track: Track) -> None:
@@ -247,6 +246,7 @@ class Trainer:
             while self.progress < 1.0 and not self.stop.is_requested:
                 self.set_schedule()
                 row = self.iterate()
+                report_bad_physics(self.console, row, self.core.sim.robot.name)
                 self.seconds = time.perf_counter() - begun
                 row["seconds"] = self.seconds
                 self.curve.append(row)

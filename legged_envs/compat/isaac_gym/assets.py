@@ -7,8 +7,10 @@ import mujoco
 import numpy as np
 
 from legged_envs.compat.isaac_gym.records import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
+from legged_envs.robots.reading.inertia import LEAST_INERTIA
 from legged_envs.robots.reading.mjcf import read_mjcf
-from legged_envs.robots.reading.urdf import LEAST_INERTIA, LEAST_MASS, read_urdf
+from legged_envs.robots.reading.root import free_root
+from legged_envs.robots.reading.urdf import LEAST_MASS, read_urdf
 from legged_envs.tables import shorten
 
 GROUP_OF_VISIBLE = 2
@@ -103,7 +105,7 @@ class Asset:
         for name in not_collapsed:
             exclusions.append(spec.add_exclude(bodyname1=name, bodyname2=base.name))
         # Without a free joint MuJoCo would fuse the base into the world.
-        base.add_freejoint(name="root")
+        free_root(spec)
         spec.compiler.boundmass = LEAST_MASS
         spec.compiler.boundinertia = LEAST_INERTIA
         spec.compiler.fusestatic = self.options.collapse_fixed_joints

@@ -1,11 +1,19 @@
 """Derives the fields of a first :class:`RobotCfg` from a model in its default pose."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from legged_envs.robots.reading.isolate import Joints
+from legged_envs.robots.reading.mirror import foot_partners, joint_partners
+from legged_envs.robots.reading.motors import (
+    MOST_VELOCITY,
+    group_by_value,
+    most_torque,
+    split_placeholders,
+)
 from legged_envs.robots.reading.pose import (
     GRAVITY,
     Pose,
@@ -13,10 +21,13 @@ from legged_envs.robots.reading.pose import (
     ground_distances,
     mirror_sign,
 )
-from legged_envs.robots.robot import RobotCfg, counterpart
+from legged_envs.robots.robot import RobotCfg
 
 COMMON_VELOCITY_LIMIT = 20.0
 """Velocity limit of a joint for which the robot's file has none, rad/s. Common motors have it."""
+
+LEAST_GAIN = 1.0
+"""Smallest stiffness kp of a joint, N m/rad."""
 
 GAIN_RATIO = 40.0
 """Stiffness kp divided by damping kd, 1/s."""
@@ -34,11 +45,22 @@ The partner is the joint at the same place on the other side.
 """
 
 
+class Parts(NamedTuple):
+    """Parts of a robot that were found in its file."""
+
+    base: tuple[str, ...]
+    """The outermost body and the bodies that are welded to it."""
+    feet: tuple[str, ...]
+    """Bodies that are feet."""
+    wheels: tuple[str, ...]
+    """Joints about which feet turn as wheels."""
+
+
 def describe_robot(
     pose: Pose,
     joints: Joints,
     velocity_limits: Mapping[str, float],
-    foot_names: Sequence[str],
+    parts: Parts,
     height: float,
     model_path: Path,
     source_name: str,
@@ -50,7 +72,7 @@ def describe_robot(
         pose: Robot in its default pose above a plane. Its feet are separate bodies.
         joints: Joints of the robot's file.
         velocity_limits: Velocity limits of the joints that have one, rad/s.
-        foot_names: Names of the bodies that are feet.
+        parts: Bodies of the base, feet and wheels.
         height: Height of the base above the robot's lowest point, m.
         model_path: File of the model, for ``RobotCfg.xml``. Its stem is the robot's name.
         source_name: Name of the file from which the robot was read, for the texts in ``gaps``.
@@ -58,44 +80,59 @@ def describe_robot(
             text with the reason and the advice what to write.
     """
     model, data = pose
-    base_name = model.body(1).name
+    feet = parts.feet
     joint_names = tuple(joints.positions)
     distances = _body_distances(pose)
     # Height of the plane on which the feet stand, in the frame of the pose.
-    ground = min(distance for body, distance in distances if body in foot_names)
-    foot_heights = [data.body(foot).xpos[2] for foot in foot_names]
+    ground = min(distance for body, distance in distances if body in feet)
+    foot_heights = [data.body(foot).xpos[2] for foot in feet]
     foot_radius = float(np.mean(foot_heights)) - ground
-    torque_guess = _round_to_two_digits(
-        model.body_subtreemass[1] * GRAVITY * height / len(foot_names)
+    mass = float(model.body_subtreemass[1])
+    torque_guess = _round_to_two_digits(mass * GRAVITY * height / len(feet))
+    torques = _complete_limits(
+        "torque_limits",
+        joints.torque_limits,
+        joint_names,
+        most=most_torque(mass, height),
+        guess=torque_guess,
+        unit="N m",
+        source_name=source_name,
+        gaps=gaps,
     )
-    _note_missing_limits(joints, velocity_limits, torque_guess, source_name, gaps)
-    other_bodies = [body for body, _ in distances if body not in foot_names]
+    velocities = _complete_limits(
+        "velocity_limits",
+        velocity_limits,
+        joint_names,
+        most=MOST_VELOCITY,
+        guess=COMMON_VELOCITY_LIMIT,
+        unit="rad/s",
+        source_name=source_name,
+        gaps=gaps,
+    )
+    other_bodies = [body for body, _ in distances if body not in feet]
     contact_bodies = list(dict.fromkeys(other_bodies))
-    if base_name not in contact_bodies:
-        gaps["termination_bodies"] = (
-            f"{base_name!r} has no collision shape: write the bodies whose contact is a fall"
-        )
-    kp = _gains(pose, height, foot_names)
+    kinds = tuple("velocity" if joint in parts.wheels else "position" for joint in joint_names)
+    kp = _gains(pose, height, parts)
     return RobotCfg(
         name=model_path.stem,
         xml=str(model_path),
-        base_body=base_name,
+        base_body=parts.base[0],
         joint_names=joint_names,
         default_joint_pos=tuple(round(position, 4) for position in joints.positions.values()),
         kp=kp,
-        kd=tuple(_round_to_two_digits(gain / GAIN_RATIO) for gain in kp),
-        torque_limits=tuple(joints.torque_limits.get(joint, torque_guess) for joint in joint_names),
-        velocity_limits=tuple(
-            velocity_limits.get(joint, COMMON_VELOCITY_LIMIT) for joint in joint_names
-        ),
+        kd=_damping(kp, kinds, torques, velocities),
+        torque_limits=torques,
+        velocity_limits=velocities,
         base_height=round(float(data.qpos[2]) - ground, 4),
-        foot_names=tuple(foot_names),
+        foot_names=feet,
         foot_radius=max(round(foot_radius, 4), LEAST_FOOT_RADIUS),
-        penalized_bodies=tuple(body for body in contact_bodies if body != base_name),
-        termination_bodies=(base_name,),
-        mirror=_mirror(pose, joint_names, gaps),
-        foot_mirror=tuple(foot_names.index(counterpart(foot, foot_names)) for foot in foot_names),
-        diagonals=_diagonals(pose, foot_names),
+        penalized_bodies=tuple(body for body in contact_bodies if body not in parts.base),
+        termination_bodies=_termination_bodies(parts.base, contact_bodies, gaps),
+        mirror=_mirror(pose, joint_names, height, gaps),
+        foot_mirror=foot_partners(pose, feet, height),
+        diagonals=() if parts.wheels else _diagonals(pose, feet),
+        actuators=kinds if parts.wheels else (),
+        wheels=len(parts.wheels) == len(feet),
     )
 
 
@@ -109,24 +146,56 @@ def _body_distances(pose: Pose) -> list[tuple[str, float]]:
     return distances
 
 
-def _note_missing_limits(
-    joints: Joints,
-    velocity_limits: Mapping[str, float],
-    torque_guess: float,
+def _termination_bodies(
+    base: Sequence[str], contact_bodies: Sequence[str], gaps: dict[str, str]
+) -> tuple[str, ...]:
+    """Return the bodies of the base that can touch the ground, or its outermost body."""
+    bodies = tuple(body for body in contact_bodies if body in base)
+    if bodies:
+        return bodies
+    gaps["termination_bodies"] = (
+        f"{base[0]!r} has no collision shape: write the bodies whose contact is a fall"
+    )
+    return (base[0],)
+
+
+def _complete_limits(
+    field: str,
+    limits: Mapping[str, float],
+    joint_names: Sequence[str],
+    *,
+    most: float,
+    guess: float,
+    unit: str,
     source_name: str,
     gaps: dict[str, str],
-) -> None:
-    guesses: tuple[tuple[str, Collection[str], str], ...] = (
-        ("torque_limits", joints.torque_limits, f"{torque_guess} N m"),
-        ("velocity_limits", velocity_limits, f"{COMMON_VELOCITY_LIMIT} rad/s"),
-    )
-    for field, known, guess in guesses:
-        missing = [joint for joint in joints.positions if joint not in known]
-        if missing:
-            gaps[field] = (
-                f"{source_name} has none of {', '.join(missing)}: "
-                f"{guess} is a guess, write what the motors have"
-            )
+) -> tuple[float, ...]:
+    """Return the limit of each joint, with a guess where the file has none or a placeholder.
+
+    Args:
+        field: Name of the field, for ``gaps``.
+        limits: Limits that the file has.
+        joint_names: Names of all joints.
+        most: Largest limit that a motor can have. Larger ones are placeholders.
+        guess: Limit of joints without one.
+        unit: Unit of the limits.
+        source_name: Name of the file.
+        gaps: Notes. An entry is added if some limits are guesses.
+    """
+    real, placeholders = split_placeholders(limits, most)
+    reasons = []
+    missing = [joint for joint in joint_names if joint not in limits]
+    if missing:
+        reasons.append(f"{source_name} has none of {', '.join(missing)}")
+    placeholders = {joint: placeholders[joint] for joint in joint_names if joint in placeholders}
+    if placeholders:
+        reasons.append(
+            f"{source_name} has {group_by_value(placeholders)}, "
+            f"more {unit} than a motor of this robot has"
+        )
+    if reasons:
+        gaps[field] = f"{'; '.join(reasons)}: {guess} {unit} is a guess, write what the motors have"
+    return tuple(real.get(joint, guess) for joint in joint_names)
 
 
 def _round_to_two_digits(value: float) -> float:
@@ -134,19 +203,39 @@ def _round_to_two_digits(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _gains(pose: Pose, height: float, foot_names: Sequence[str]) -> tuple[float, ...]:
-    """Return kp of each joint: the formulas are those of ``draft_robot``."""
+def _gains(pose: Pose, height: float, parts: Parts) -> tuple[float, ...]:
+    """Return kp of each joint: the formulas are those of ``draft_robot``; 0 for wheels."""
     model, data = pose
     leg_bodies: set[int] = set()
-    for foot in foot_names:
+    for foot in parts.feet:
         leg_bodies.update(body_path(model, model.body(foot).id))
     body_of_joint = model.jnt_bodyid
     lever = np.linalg.norm(data.subtree_com[body_of_joint] - data.xanchor, axis=1)
     limb_moment = 10 * model.body_subtreemass[body_of_joint] * lever
-    leg_moment = 2 * model.body_subtreemass[1] * height / len(foot_names)
+    # Wheels roll apart, so that their friction does not help to hold the legs.
+    factor = 4 if parts.wheels else 2
+    leg_moment = factor * model.body_subtreemass[1] * height / len(parts.feet)
     in_leg = np.isin(body_of_joint, list(leg_bodies))
-    moments = np.where(in_leg, leg_moment, limb_moment)[1:]  # Joint 0 is the free one.
-    return tuple(max(_round_to_two_digits(GRAVITY * moment), 1.0) for moment in moments)
+    moments = np.where(in_leg, leg_moment, limb_moment)
+    gains = []
+    for i in range(1, model.njnt):  # Joint 0 is the free one.
+        is_wheel = model.joint(i).name in parts.wheels
+        gain = max(_round_to_two_digits(GRAVITY * moments[i]), LEAST_GAIN)
+        gains.append(0.0 if is_wheel else gain)
+    return tuple(gains)
+
+
+def _damping(
+    kp: Sequence[float], kinds: Sequence[str], torques: Sequence[float], velocities: Sequence[float]
+) -> tuple[float, ...]:
+    """Return kd of each joint: that of a wheel gives its largest torque at full speed."""
+    damping = []
+    for i, gain in enumerate(kp):
+        value = gain / GAIN_RATIO
+        if kinds[i] == "velocity":
+            value = torques[i] / velocities[i]
+        damping.append(_round_to_two_digits(value))
+    return tuple(damping)
 
 
 def _diagonals(pose: Pose, feet: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -162,24 +251,27 @@ def _diagonals(pose: Pose, feet: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _mirror(
-    pose: Pose, joints: tuple[str, ...], gaps: dict[str, str]
+    pose: Pose, joints: tuple[str, ...], height: float, gaps: dict[str, str]
 ) -> tuple[tuple[str, float], ...]:
     model, data = pose
     mirror = []
     without_partner = []
     without_image = []
+    partners = joint_partners(pose, joints, height)
+    middle = np.mean([data.joint(joint).xanchor[1] for joint in joints])
     for joint in joints:
-        partner = counterpart(joint, joints)
+        partner = partners[joint]
         sign = mirror_sign(model, data, joint, partner)
         mirror.append((partner, sign or 1.0))
-        if partner == joint and abs(data.joint(joint).xanchor[1]) > LEAST_SIDE_OFFSET:
+        offset = abs(data.joint(joint).xanchor[1] - middle)
+        if partner == joint and offset > LEAST_SIDE_OFFSET:
             without_partner.append(joint)
         if not sign:
             without_image.append(joint)
     doubtful = dict.fromkeys([*without_partner, *without_image])
     if doubtful:
         gaps["mirror"] = (
-            f"{', '.join(doubtful)} find no partner by name, or none with a mirrored axis: "
-            "write (joint in its place, 1.0 or -1.0)"
+            f"{', '.join(doubtful)} find no partner by name or place, or none with a mirrored "
+            "axis: write (joint in its place, 1.0 or -1.0)"
         )
     return tuple(mirror)

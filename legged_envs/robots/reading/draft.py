@@ -8,11 +8,21 @@ from xml.etree import ElementTree
 
 import mujoco
 
-from legged_envs.robots.reading.describe import describe_robot
+from legged_envs.robots.reading.describe import Parts, describe_robot
 from legged_envs.robots.reading.feet import Foot, find_feet, make_foot
+from legged_envs.robots.reading.inertia import mend_inertias
 from legged_envs.robots.reading.isolate import Joints, isolate_robot
-from legged_envs.robots.reading.meshes import load_mesh
+from legged_envs.robots.reading.meshes import (
+    is_collided_with,
+    load_mesh,
+    mend_huge_meshes,
+    mend_meshes,
+)
+from legged_envs.robots.reading.motors import group_by_value, missing_armatures
+from legged_envs.robots.reading.options import reset_options
 from legged_envs.robots.reading.pose import Pose, ground_distances
+from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_free_joints
+from legged_envs.robots.reading.source import read_root
 from legged_envs.robots.reading.urdf import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.tables import shorten
@@ -33,6 +43,7 @@ class _Source(NamedTuple):
     spec: mujoco.MjSpec
     joints: Joints
     velocity_limits: dict[str, float]
+    base: tuple[str, ...]
     feet: list[Foot]
     pose: Pose
     height: float
@@ -73,29 +84,67 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
             names the part.
     """
     gaps: dict[str, str] = {}
-    source = _read_source(path, gaps)
+    notes: list[str] = []
+    source = _read_source(path, notes)
     foot_names = []
     for foot in source.feet:
         foot_names.append(make_foot(source.spec, source.pose, foot, source.height))
     _add_sites_and_camera(source.spec, foot_names, source.height)
+    pose = _default_pose(source.spec, source.joints.positions)
     robot = describe_robot(
-        pose=_default_pose(source.spec, source.joints.positions),
+        pose=pose,
         joints=source.joints,
         velocity_limits=source.velocity_limits,
-        foot_names=foot_names,
+        parts=Parts(source.base, tuple(foot_names), _wheel_joints(source)),
         height=source.height,
         model_path=folder.resolve() / f"{name}.xml",
         source_name=path.name,
         gaps=gaps,
     )
+    armature_note = _add_armatures(source.spec, pose, robot, path.name)
+    if armature_note and "velocity_limits" in gaps:
+        # With the right velocities there may be no need for an armature.
+        gaps["velocity_limits"] += f"; {armature_note}"
+    elif armature_note:
+        notes.append(armature_note)
+    if notes:
+        gaps["xml"] = "; ".join(notes)
     _write_model(source.spec, robot)
     return robot, gaps
 
 
-def _read_source(path: Path, gaps: dict[str, str]) -> _Source:
+def _wheel_joints(source: _Source) -> tuple[str, ...]:
+    model = source.pose.model
+    return tuple(model.joint(foot.wheel).name for foot in source.feet if foot.wheel is not None)
+
+
+def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name: str) -> str:
+    """Give joints that have too little inertia for their motors an armature.
+
+    Returns:
+        A note that names them; empty if there are none.
+    """
+    torque_limits = dict(zip(robot.joint_names, robot.torque_limits, strict=True))
+    velocity_limits = dict(zip(robot.joint_names, robot.velocity_limits, strict=True))
+    armatures = missing_armatures(*pose, torque_limits, velocity_limits)
+    for joint, armature in armatures.items():
+        spec.joint(joint).armature = armature
+    if not armatures:
+        return ""
+    return (
+        f"{source_name} has too little inertia for its motors, so an armature is a guess, "
+        f"{group_by_value(armatures)} in kg m²: write the inertia of each rotor times its gear "
+        "ratio squared"
+    )
+
+
+def _read_source(path: Path, notes: list[str]) -> _Source:
     try:
-        spec, velocity_limits = _read_model(path, gaps)
+        spec, velocity_limits = _read_model(path, notes)
         joints = isolate_robot(spec)
+        reset_options(spec, notes)
+        make_upright(spec, joints.orientation, notes)
+        base = gather_base(spec)
         pose = _default_pose(spec, joints.positions)
         lowest = min(ground_distances(*pose).values(), default=0.0)
         height = CLEARANCE - lowest
@@ -113,22 +162,26 @@ def _read_source(path: Path, gaps: dict[str, str]) -> _Source:
         spec=spec,
         joints=joints,
         velocity_limits=velocity_limits,
+        base=base,
         feet=feet,
         pose=pose,
         height=height,
     )
 
 
-def _read_model(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
-    """Return the model of a file, with absolute paths, and the velocity limits of a URDF."""
-    root = ElementTree.parse(path).getroot()
+def _read_model(path: Path, notes: list[str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
+    """Return the model of a file, with absolute paths, and the velocity limits of a URDF.
+
+    What is left out or mended is added to ``notes``.
+    """
+    root = read_root(path)
     folder = path.resolve().parent
     velocity_limits: dict[str, float] = {}
     if root.tag == "robot":  # A URDF.
-        velocity_limits = prepare_urdf(root, folder, gaps)
+        velocity_limits = prepare_urdf(root, folder, notes)
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root))
         for mesh in spec.meshes:
-            load_mesh(spec, mesh)
+            load_mesh(spec, mesh, as_hull=is_collided_with(spec, mesh))
         for geom in spec.geoms:
             geom.mass = 0.0  # A URDF has the mass of a link, if any, in its <inertial>.
     else:
@@ -140,7 +193,14 @@ def _read_model(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[s
             part.file = str(folder / subfolder / part.file)
     spec.meshdir = ""
     spec.texturedir = ""
-    spec.compile()
+    unlimit_free_joints(spec)
+    mend_inertias(spec, notes)
+    mend_huge_meshes(spec, notes)
+    try:
+        spec.compile()
+    except ValueError:
+        mend_meshes(spec, notes)
+        spec.compile()
     # The written form gives each shape a position, also where the file has two end points.
     return mujoco.MjSpec.from_string(spec.to_xml()), velocity_limits
 

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.robots.reading.pose import Pose, body_path, ground_distances
+from legged_envs.robots.reading.wheels import find_wheel, wheel_frame
 
 FOOT_NAME = re.compile(r"foot|feet|toe|sole|ankle_?roll", re.IGNORECASE)
 """Pattern in the names of bodies that are feet."""
@@ -34,20 +35,28 @@ COPIED_ATTRIBUTES = (
 """Attributes of a shape (MuJoCo: geom) that stay when it becomes a shape of another body."""
 
 
+IN_PLACE = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+"""Pose of a body at its parent: position and quaternion."""
+
+
 class Foot(NamedTuple):
     """The last body of a leg, with the shapes that touch the ground."""
 
     body: str
     """Name of the last body of the leg."""
     shapes: list[int]
-    """Indices of the body's lowest collision shapes (MuJoCo: geoms), which are its sole."""
+    """Indices of the collision shapes of the foot (MuJoCo: geoms): the lowest ones of the body,
+    which are its sole, or all of a wheel."""
+    wheel: int | None = None
+    """Index of the joint about which the body turns as a wheel; None for a foot."""
 
 
 def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     """Find the last body of each leg, with its lowest shapes.
 
     If two or more bodies near the ground have names of feet (``FOOT_NAME``), these are the feet.
-    Else all bodies near the ground are. Of several on one limb only the outermost is a foot.
+    Else all bodies near the ground are. Of several on one limb only the outermost is a foot. Bodies
+    that are welded to the base are no feet.
 
     Args:
         pose: Robot in its default pose.
@@ -64,8 +73,10 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     highest = base_height - (1 - FOOT_ZONE) * height
     shapes: dict[int, dict[int, float]] = {}
     for shape, distance in ground_distances(*pose).items():
-        if distance < highest:
-            body = int(model.geom_bodyid[shape])
+        body = int(model.geom_bodyid[shape])
+        # Body 1 is the base.
+        is_limb = model.body_weldid[body] != 1
+        if is_limb and distance < highest:
             shapes.setdefault(body, {})[shape] = distance
     named = [body for body in shapes if FOOT_NAME.search(model.body(body).name)]
     candidates = named if len(named) > 1 else list(shapes)
@@ -74,12 +85,23 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     for body in candidates:
         inner.update(body_path(model, body)[:-1])
     bodies = sorted(set(candidates) - inner)
-    if not bodies or bodies[0] == 1:  # Body 1 is the base.
+    if not bodies:
         raise ValueError(
             "there are no feet: no limb has a collision shape near the ground in the default pose; "
             "give the last links some, or an MJCF a keyframe called home, in which it stands"
         )
-    return [Foot(model.body(body).name, _lowest(shapes[body])) for body in bodies]
+    return [_make_description(pose, body, shapes[body], base_height - height) for body in bodies]
+
+
+def _make_description(
+    pose: Pose, body: int, distances: dict[int, float], lowest_point: float
+) -> Foot:
+    name = pose.model.body(body).name
+    shapes = _lowest(distances)
+    wheel = find_wheel(pose, name, list(distances), lowest_point)
+    if wheel is not None:
+        shapes = list(distances)
+    return Foot(name, shapes, wheel)
 
 
 def _lowest(distances: dict[int, float]) -> list[int]:
@@ -91,7 +113,7 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
     """Move the lowest shapes of a leg to a new body, which is the foot.
 
     If the last body of the leg has no joint and no other collision shapes, it is the foot, and
-    nothing changes.
+    nothing changes. The y axis of a wheel is its axle.
 
     Args:
         spec: Model, changed in place.
@@ -102,16 +124,16 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
     Returns:
         Name of the body that is the foot.
     """
-    model, data = pose
+    model = pose.model
     link = spec.body(foot.body)
     num_collision_shapes = sum(geom.conaffinity for geom in link.geoms)
-    if not link.joints and num_collision_shapes == len(foot.shapes):
+    is_separate = not link.joints and num_collision_shapes == len(foot.shapes)
+    frame = _foot_frame(pose, foot, height)
+    if is_separate and (foot.wheel is None or np.allclose(frame, IN_PLACE, atol=1e-6)):
         return foot.body
-    centres = [_foot_point(pose, shape, height) for shape in foot.shapes]
-    body = data.body(foot.body)
-    offset = np.mean(centres, axis=0) - body.xpos
-    place = body.xmat.reshape(3, 3).T @ offset
-    new_body = link.add_body(name=_foot_name(foot.body), pos=place)
+    place = frame[:3]
+    turn = frame[3:]
+    new_body = link.add_body(name=_foot_name(foot.body), pos=place, quat=turn)
     if not link.explicitinertial:
         # Without this, MuJoCo would compute the mass from the shapes that remain in the body.
         compiled = model.body(foot.body)
@@ -126,9 +148,38 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
     for old in moved:
         attributes = {name: getattr(old, name) for name in COPIED_ATTRIBUTES}
         new = new_body.add_geom(**attributes, contype=0, conaffinity=1, mass=0.0)
-        new.pos = old.pos - place
+        new.pos = _turn_back(turn, old.pos - place)
+        new.quat = _divide(turn, old.quat)
         spec.delete(old)
     return str(new_body.name)
+
+
+def _foot_frame(pose: Pose, foot: Foot, height: float) -> np.ndarray:
+    """Return the pose of a foot in its link: position, m, and quaternion (w, x, y, z)."""
+    data = pose.data
+    if foot.wheel is not None:
+        centre = data.geom_xpos[foot.shapes].mean(axis=0)
+        return wheel_frame(pose, foot.body, foot.wheel, centre)
+    centres = [_foot_point(pose, shape, height) for shape in foot.shapes]
+    body = data.body(foot.body)
+    offset = np.mean(centres, axis=0) - body.xpos
+    place = body.xmat.reshape(3, 3).T @ offset
+    return np.array((*place, 1.0, 0.0, 0.0, 0.0))
+
+
+def _turn_back(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    result = np.zeros(3)
+    inverse = quat * (1.0, -1.0, -1.0, -1.0)
+    mujoco.mju_rotVecQuat(result, vector, inverse)
+    return result
+
+
+def _divide(quat: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the orientation ``other`` relative to ``quat``."""
+    result = np.zeros(4)
+    inverse = quat * (1.0, -1.0, -1.0, -1.0)
+    mujoco.mju_mulQuat(result, inverse, other)
+    return result
 
 
 def _foot_name(link: str) -> str:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from legged_envs.robots.reading.root import free_root
+
 KNEE_BEND = 0.05
 """Distance of the default position from the end of the range, as a fraction of the range.
 
@@ -36,6 +38,8 @@ class Joints(NamedTuple):
     """Torque limit of each joint that has one in the file, N m, by the joint's name."""
     positions: dict[str, float]
     """Position of each joint in the default pose, rad, by its name. The order is the file's."""
+    orientation: np.ndarray
+    """Orientation of the root where the robot stands in the file, (w, x, y, z)."""
 
 
 def isolate_robot(spec: mujoco.MjSpec) -> Joints:
@@ -58,17 +62,14 @@ def isolate_robot(spec: mujoco.MjSpec) -> Joints:
     _check_supported(spec)
     # Names come first: motors and positions are looked up by them.
     torque_limits = _name_joints(spec)
-    base = spec.worldbody.bodies[0]
-    if not base.joints:
-        base.add_freejoint()
-    base.joints[0].name = "root"
+    _add_free_joint(spec)
     # Positions and motors are read before the keyframes and motors are deleted.
-    positions = _default_positions(spec)
+    positions, orientation = _default_positions(spec)
     torque_limits.update(_motor_limits(spec, torque_limits))
     _delete_surroundings(spec)
     _set_collisions(spec)
     known_limits = {joint: float(limit) for joint, limit in torque_limits.items() if limit > 0}
-    return Joints(torque_limits=known_limits, positions=positions)
+    return Joints(torque_limits=known_limits, positions=positions, orientation=orientation)
 
 
 def _check_supported(spec: mujoco.MjSpec) -> None:
@@ -109,8 +110,24 @@ def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
     return torque_limits
 
 
-def _default_positions(spec: mujoco.MjSpec) -> dict[str, float]:
-    """Return the joint positions of a keyframe, or those nearest to 0, with bent knees."""
+def _add_free_joint(spec: mujoco.MjSpec) -> None:
+    had_joint = bool(spec.worldbody.bodies[0].joints)
+    free_root(spec)
+    if had_joint:
+        return
+    # The keyframes of a robot on a fixed base lack the pose of the base.
+    for key in spec.keys:
+        if len(key.qpos):
+            key.qpos = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, *key.qpos]
+        if len(key.qvel):
+            key.qvel = [0.0] * 6 + [*key.qvel]
+
+
+def _default_positions(spec: mujoco.MjSpec) -> tuple[dict[str, float], np.ndarray]:
+    """Return the joint positions of a keyframe, or those nearest to 0, with bent knees.
+
+    The second result is the orientation of the root there, (w, x, y, z).
+    """
     model = spec.compile()
     data = mujoco.MjData(model)
     for i, key in enumerate(spec.keys):
@@ -130,10 +147,13 @@ def _default_positions(spec: mujoco.MjSpec) -> dict[str, float]:
                 alignment = data.xaxis[hip] @ data.xaxis[i]
                 if abs(alignment) > PARALLEL_AXES:
                     # Half as much back, so that the foot stays below the hip.
-                    hip_position = np.clip(-0.5 * alignment * position, *model.jnt_range[hip])
+                    hip_position = -0.5 * alignment * position
+                    # The range of a joint without limits is (0, 0) in MuJoCo.
+                    if model.jnt_limited[hip]:
+                        hip_position = np.clip(hip_position, *model.jnt_range[hip])
                     positions[model.joint(hip).name] = float(hip_position)
         positions[model.joint(i).name] = float(position)
-    return positions
+    return positions, data.qpos[3:7].copy()
 
 
 def _joint_before(model: mujoco.MjModel, joint: int) -> int:

@@ -1,6 +1,6 @@
 """Reader of URDF files. It makes them readable for MuJoCo and notes or refuses what gets lost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,14 +8,20 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from legged_envs.robots.reading.meshes import MESH_SUFFIXES, find_mesh, load_mesh
+from legged_envs.robots.reading.inertia import possible_moments
+from legged_envs.robots.reading.meshes import (
+    COLLADA_SUFFIX,
+    MESH_SUFFIXES,
+    collision_suffixes,
+    find_mesh,
+    load_mesh,
+    why_unreadable,
+)
+from legged_envs.robots.reading.source import has_xacro
 
 # MuJoCo refuses bodies that move and weigh nothing.
 LEAST_MASS = 1e-6
 """Smallest mass of a link, kg. Links without mass in the file have it."""
-
-LEAST_INERTIA = 1e-9
-"""Smallest principal moment of inertia of a link, kg m². Smaller ones in the file are raised."""
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed")
 """URDF types of joints that a robot of the package can have."""
@@ -27,8 +33,8 @@ INERTIA_KEYS = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
 def prepare_urdf(
     root: ElementTree.Element,
     folder: Path,
-    gaps: dict[str, str],
-    mesh_suffixes: Sequence[str] = MESH_SUFFIXES,
+    notes: list[str],
+    visual_suffixes: Sequence[str] = MESH_SUFFIXES,
 ) -> dict[str, float]:
     """Change a URDF so that MuJoCo reads all of it.
 
@@ -38,9 +44,9 @@ def prepare_urdf(
     Args:
         root: Root element of the file, changed in place.
         folder: Folder of the file.
-        gaps: Notes. An entry ``"xml"`` is added if visuals are removed or joints have no range. It
-            lists them.
-        mesh_suffixes: Suffixes of the mesh files that can be read.
+        notes: Notes. One is added if visuals are removed, and one if joints have no range. They
+            list them.
+        visual_suffixes: Suffixes of the mesh files that are kept although they are only drawn.
 
     Returns:
         Velocity limits of the joints that have one, rad/s or m/s, by name. MuJoCo does not read
@@ -50,7 +56,7 @@ def prepare_urdf(
         ValueError: The file has parts that cannot be kept, such as xacro elements or mimic joints.
             The message names the part.
     """
-    if any("xacro" in element.tag for element in root.iter()):
+    if has_xacro(root):
         raise ValueError(
             "it has elements of xacro: write the output of the command xacro to a file, "
             "and read that"
@@ -59,13 +65,17 @@ def prepare_urdf(
     repeated = sorted({name for name in link_names if link_names.count(name) > 1})
     if repeated:
         raise ValueError(f"there are several links {repeated[0]!r}: give each a different name")
-    notes: list[str] = []
     velocity_limits = _read_joints(root, link_names, notes)
     mesh_folder = _set_compiler_options(root)
+    suffixes = {"visual": visual_suffixes, "collision": collision_suffixes()}
+    left_out: dict[str, list[str]] = {}
     for link in root.findall("link"):
-        _locate_meshes(link, folder, mesh_folder, mesh_suffixes, notes)
-    if notes:
-        gaps["xml"] = "; ".join(notes)
+        _locate_meshes(link, folder, mesh_folder, suffixes, left_out)
+    for reason, meshes in left_out.items():
+        notes.append(
+            f"visuals are left out, of {', '.join(meshes)}: {reason}; "
+            f"meshes are looked for from {str(folder)!r}"
+        )
     return {joint: limit for joint, limit in velocity_limits.items() if limit > 0}
 
 
@@ -81,6 +91,7 @@ def _read_joints(
     # A joint without a child counts as one whose child is "".
     children = [""]
     velocity_limits = {}
+    without_range = []
     for joint in root.findall("joint"):
         _check_joint_type(joint)
         _check_links_of_joint(joint, link_names, children)
@@ -94,10 +105,12 @@ def _read_joints(
         except ValueError as error:
             raise ValueError(f"the limit of joint {name!r} has no numbers: {error}") from error
         if joint.get("type") in ("revolute", "prismatic") and not low < high:
-            notes.append(
-                f"joint {name!r} moves without an end: "
-                'write <limit lower="…" upper="…"/>, in rad or m'
-            )
+            without_range.append(repr(name))
+    if without_range:
+        notes.append(
+            f"joints without a range move without an end, {', '.join(without_range)}: "
+            'write <limit lower="…" upper="…"/>, in rad or m'
+        )
     return velocity_limits
 
 
@@ -105,10 +118,11 @@ def _check_joint_type(joint: ElementTree.Element) -> None:
     name = joint.get("name", "")
     kind = joint.get("type")
     mimic = _attributes(joint, "mimic")
-    if mimic:
+    # A joint that is fixed cannot follow another one: <mimic> in it says nothing.
+    if mimic and kind != "fixed":
         raise ValueError(
-            f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: "
-            'write type="fixed", or take <mimic> out and give it a motor'
+            f"joint {name!r} mimics {mimic.get('joint')!r}, and each joint must have its own "
+            'motor: write type="fixed", or take <mimic> out and give it a motor'
         )
     if kind in ("planar", "floating"):
         raise ValueError(
@@ -152,26 +166,35 @@ def _locate_meshes(
     link: ElementTree.Element,
     folder: Path,
     mesh_folder: str,
-    suffixes: Sequence[str],
-    notes: list[str],
+    suffixes: Mapping[str, Sequence[str]],
+    left_out: dict[str, list[str]],
 ) -> None:
-    """Give the meshes of a link absolute paths, and remove visuals without a readable mesh."""
+    """Give the meshes of a link absolute paths, and remove visuals without a readable mesh.
+
+    Args:
+        link: The link, changed in place.
+        folder: Folder of the file.
+        mesh_folder: Option ``meshdir`` of the file.
+        suffixes: Suffixes of the mesh files that can be read, for ``"visual"`` and
+            ``"collision"``.
+        left_out: Reasons why visuals are removed. Each has a list of links and meshes, which grows.
+    """
     for shape in (*link.findall("visual"), *link.findall("collision")):
         for mesh in shape.findall("geometry/mesh"):
             filename = mesh.get("filename", "")
-            file = find_mesh(filename, folder, mesh_folder, suffixes)
-            what = f"the {shape.tag} of link {link.get('name')!r} has the mesh {filename!r}"
-            advice = (
-                f"there is no such file of {', '.join(suffixes)}: "
-                f"write a path from {str(folder)!r}, or a box"
-            )
-            if file is not None:
+            file = find_mesh(filename, folder, mesh_folder)
+            reason = why_unreadable(file, suffixes[shape.tag])
+            name = link.get("name")
+            if not reason:
                 mesh.set("filename", str(file))
             elif shape.tag == "visual":
                 link.remove(shape)
-                notes.append(f"{what}, which is left out: {advice}")
+                left_out.setdefault(reason, []).append(f"{name!r} ({filename!r})")
             else:
-                raise ValueError(f"{what}, and {advice}")
+                raise ValueError(
+                    f"the collision of link {name!r} has the mesh {filename!r}, and {reason}: "
+                    f"write a path from {str(folder)!r} to a file that can be read, or a box"
+                )
 
 
 def read_urdf(
@@ -203,8 +226,8 @@ def read_urdf(
         _mend_inertia(link)
     # MuJoCo puts the children of a link in the order of their joints in the file.
     joints = _sort_joints(root)
-    suffixes = (*MESH_SUFFIXES, ".dae") if find_spec("trimesh") else MESH_SUFFIXES
-    velocity_limits = prepare_urdf(root, path.parent.resolve(), {}, suffixes)
+    suffixes = (*MESH_SUFFIXES, COLLADA_SUFFIX) if find_spec("trimesh") else MESH_SUFFIXES
+    velocity_limits = prepare_urdf(root, path.parent.resolve(), [], suffixes)
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
     num_roots = len(spec.worldbody.bodies)
     if num_roots != 1:
@@ -246,17 +269,8 @@ def _mend_inertia(link: ElementTree.Element) -> None:
         inertia = _attributes(inertial, "inertia")
         values = [float(inertia.get(key, 0)) for key in INERTIA_KEYS]
         moments, axes = np.linalg.eigh(np.reshape(values, (3, 3)))
-        mended = _possible_moments(moments)
+        mended = possible_moments(moments)
         if (mended != moments).any():
             matrix = axes * mended @ axes.T
             for key, value in zip(INERTIA_KEYS, matrix.ravel(), strict=True):
                 inertia[key] = f"{value:.17g}"
-
-
-def _possible_moments(moments: np.ndarray) -> np.ndarray:
-    """Make ascending principal moments positive, and the largest at most the sum of the others."""
-    mended = np.maximum(moments, LEAST_INERTIA)
-    excess = max(mended[2] - mended[0] - mended[1], 0)
-    # Slightly more than half of the excess, so that rounding does not leave a rest of it.
-    mended[:2] += excess / 2 * 1.0001
-    return mended

@@ -1,0 +1,225 @@
+"""Moves a robot to see what happens: each joint through its range, a drop, and random targets."""
+
+from math import pi
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from legged_envs.robot_check.limits import LIMITS
+from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.cfg import SimCfg
+from legged_envs.sim.scene import spec_on_ground
+from legged_envs.tables import Table
+
+SWEEP_DURATION = 1.0
+"""Time in which a joint moves from one end of its range to the other, s."""
+
+DROP_HEIGHT = 0.02
+"""Height from which the robot is dropped in its default pose, m."""
+
+DROP_DURATION = 2.0
+"""Time for which the robot is watched after it was dropped, and under random targets, s."""
+
+RANDOM_OFFSET = 1.0
+"""Largest offset of a random joint target from the default pose, rad; of wheels rad/s."""
+
+TARGET_INTERVAL = 4
+"""Number of physics steps between two random targets, as in a control step of a task."""
+
+IMPOSSIBLE_SPEED = 10.0
+"""Speed of a joint beyond which its motion is no physics, as a multiple of its limit."""
+
+DIVERGENCE_WARNINGS = (
+    mujoco.mjtWarning.mjWARN_BADQPOS,
+    mujoco.mjtWarning.mjWARN_BADQVEL,
+    mujoco.mjtWarning.mjWARN_BADQACC,
+)
+"""Warnings of MuJoCo that the state was not finite or too large, and was reset."""
+
+
+class MotionsCheck(NamedTuple):
+    """Result of `check_motions`: a table for the report on a robot, and the problems found."""
+
+    table: Table
+    """Table of what happened: a row for each motion."""
+    problems: list[str]
+    """Problems: a sentence each, with the joint and the advice what to write."""
+
+
+class _Robot(NamedTuple):
+    """A robot that can move: its model, its data and the indices of its joints."""
+
+    cfg: RobotCfg
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    qpos: np.ndarray
+    qvel: np.ndarray
+
+
+def check_motions(robot: RobotCfg) -> MotionsCheck:
+    """Move a robot, and report what happens and where the simulation breaks.
+
+    * Each joint moves through its range while the base is held in the air.
+    * The robot is dropped from 2 cm on its own gains, without holding its base.
+    * Joint targets are random, as those of a policy that has not learnt anything.
+    """
+    rows: list[tuple[object, ...]] = []
+    problems: list[str] = []
+    held = _make(robot, is_held=True)
+    wild, stuck = _sweep(held)
+    rows.append(("each joint through its range", _sentence(robot, wild, stuck)))
+    free = _make(robot, is_held=False)
+    rows.append(("dropped from 2 cm", _drop(free, problems)))
+    worst = _shake(free)
+    rows.append(("random joint targets", _sentence(robot, worst, [])))
+    broken = list(dict.fromkeys([*wild, *worst]))
+    if broken:
+        problems.append(
+            f"armature of {', '.join(map(repr, broken))}: the motor throws the joint to "
+            f"{IMPOSSIBLE_SPEED:g} times its velocity limit: write an armature, such as "
+            f"torque_limits · dt / velocity_limits, {_armature(robot, broken[0]):.2g} kg m² of "
+            f"{broken[0]!r}, or smaller torque_limits"
+        )
+    if stuck:
+        problems.append(
+            f"kp of {', '.join(map(repr, stuck))}: the joint does not follow its target through "
+            "its range: raise kp or torque_limits, or take friction and stops out"
+        )
+    table = ("what happens when it moves", ("motion", ""), rows)
+    return MotionsCheck(table=table, problems=problems)
+
+
+def _armature(robot: RobotCfg, joint: str) -> float:
+    index = robot.joint_names.index(joint)
+    return float(robot.torque_limits[index] * SimCfg().dt / robot.velocity_limits[index])
+
+
+def _sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
+    if wild:
+        return f"explodes: {', '.join(wild)}"
+    if stuck:
+        return f"do not follow: {', '.join(stuck)}"
+    return f"all {robot.num_joints} joints follow"
+
+
+def _make(robot: RobotCfg, is_held: bool) -> _Robot:
+    spec = spec_on_ground(robot, SimCfg())
+    base = spec.body(robot.base_body)
+    if is_held:
+        # High in the air, where no limb reaches the ground.
+        base.pos = [0.0, 0.0, 10.0 * robot.base_height]
+        base.quat = [1.0, 0.0, 0.0, 0.0]
+        spec.delete(base.joints[0])
+    model = spec.compile()
+    joints = [model.joint(name) for name in robot.joint_names]
+    return _Robot(
+        cfg=robot,
+        model=model,
+        data=mujoco.MjData(model),
+        qpos=np.array([joint.qposadr[0] for joint in joints]),
+        qvel=np.array([joint.dofadr[0] for joint in joints]),
+    )
+
+
+def _reset(robot: _Robot) -> None:
+    data = robot.data
+    mujoco.mj_resetData(robot.model, data)
+    data.qpos[robot.qpos] = robot.cfg.default_joint_pos
+    data.ctrl[:] = _default_targets(robot.cfg)
+    mujoco.mj_forward(robot.model, data)
+
+
+def _default_targets(robot: RobotCfg) -> np.ndarray:
+    has_servo = np.array(robot.actuators) == "position"
+    return np.where(has_servo, robot.default_joint_pos, 0.0)
+
+
+def _wild_joints(robot: _Robot) -> list[str]:
+    """Return the joints that move impossibly fast, or all if the state was not finite."""
+    data = robot.data
+    if any(data.warning[warning].number for warning in DIVERGENCE_WARNINGS):
+        return list(robot.cfg.joint_names)
+    speeds = abs(data.qvel[robot.qvel])
+    is_wild = speeds > IMPOSSIBLE_SPEED * np.array(robot.cfg.velocity_limits)
+    return [robot.cfg.joint_names[i] for i in np.flatnonzero(is_wild)]
+
+
+def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
+    """Move each joint through its range; return those that explode, and those that do not follow.
+
+    Joints without a position actuator are not moved.
+    """
+    model, data = robot.model, robot.data
+    wild: list[str] = []
+    stuck = []
+    num_steps = round(SWEEP_DURATION / model.opt.timestep)
+    for i, name in enumerate(robot.cfg.joint_names):
+        if robot.cfg.actuators[i] != "position":
+            continue
+        joint = model.joint(name)
+        low, high = joint.range if joint.limited else (-pi, pi)
+        _reset(robot)
+        positions = []
+        for target in (low, high):
+            start = data.ctrl[i]
+            for step in range(num_steps):
+                data.ctrl[i] = start + (target - start) * (step + 1) / num_steps
+                mujoco.mj_step(model, data)
+            positions.append(float(data.qpos[robot.qpos[i]]))
+            wild.extend(_wild_joints(robot))
+        travelled = positions[1] - positions[0]
+        if travelled < LIMITS.min_travel * (high - low):
+            stuck.append(name)
+    wild = list(dict.fromkeys(wild))
+    return wild, [name for name in stuck if name not in wild]
+
+
+def _drop(robot: _Robot, problems: list[str]) -> str:
+    """Drop the robot on its own gains, and return what happens."""
+    model, data = robot.model, robot.data
+    cfg = robot.cfg
+    _reset(robot)
+    data.qpos[2] = cfg.base_height + DROP_HEIGHT
+    num_steps = round(DROP_DURATION / model.opt.timestep)
+    fell_at = None
+    for step in range(num_steps):
+        mujoco.mj_step(model, data)
+        if _wild_joints(robot):
+            when = (step + 1) * model.opt.timestep
+            problems.append(
+                f"kp, kd: dropped from {DROP_HEIGHT:g} m, the robot explodes after {when:.2f} s: "
+                "write smaller gains and torque_limits, or an armature of its joints"
+            )
+            return f"explodes after {when:.2f} s"
+        # Height of the z axis of the base: 1 is upright.
+        upright = 1.0 - 2.0 * (data.qpos[4] ** 2 + data.qpos[5] ** 2)
+        is_low = data.qpos[2] < LIMITS.min_drop_height * cfg.base_height
+        if fell_at is None and (upright < LIMITS.min_upright or is_low):
+            fell_at = (step + 1) * model.opt.timestep
+    if fell_at is None:
+        return f"stands, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"
+    # Two feet need a policy to balance on. Four do not.
+    if len(cfg.foot_names) > 3 and not cfg.wheels:
+        problems.append(
+            f"default_joint_pos: dropped from {DROP_HEIGHT:g} m, the robot falls after "
+            f"{fell_at:.1f} s: move its feet around its centre of mass, or raise kp"
+        )
+    return f"falls after {fell_at:.1f} s"
+
+
+def _shake(robot: _Robot) -> list[str]:
+    """Give the robot random joint targets, and return the joints that explode."""
+    model, data = robot.model, robot.data
+    _reset(robot)
+    data.qpos[2] = robot.cfg.base_height
+    random = np.random.default_rng(0)
+    default = _default_targets(robot.cfg)
+    for step in range(round(DROP_DURATION / model.opt.timestep)):
+        if step % TARGET_INTERVAL == 0:
+            data.ctrl[:] = default + random.uniform(-RANDOM_OFFSET, RANDOM_OFFSET, model.nu)
+        mujoco.mj_step(model, data)
+        wild = _wild_joints(robot)
+        if wild:
+            return wild
+    return []

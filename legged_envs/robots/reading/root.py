@@ -1,0 +1,146 @@
+"""The root of a robot: what is welded to it, its own orientation, and its free joint."""
+
+import mujoco
+import numpy as np
+
+SMALL_TILT = 1e-3
+"""Tilt of the root in the file below which it counts as upright, rad."""
+
+
+def free_root(spec: mujoco.MjSpec) -> None:
+    """Give the outermost body a free joint called ``root`` that is as MuJoCo's ``<freejoint>``.
+
+    Defaults of the file for joints, such as a range, springs, friction or an armature, are meant
+    for joints with motors. They do not reach the free joint.
+    """
+    base = spec.worldbody.bodies[0]
+    joint = base.joints[0] if base.joints else base.add_freejoint()
+    joint.name = "root"
+    joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
+    joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
+    joint.range = [0.0, 0.0]
+    joint.armature = 0.0
+    joint.frictionloss = 0.0
+    # Numbers, or the coefficients of a polynomial.
+    joint.stiffness = 0.0 * joint.stiffness
+    joint.damping = 0.0 * joint.damping
+
+
+def make_upright(spec: mujoco.MjSpec, standing: np.ndarray, notes: list[str]) -> None:
+    """Turn the parts of the base so that its frame is upright where the file's robot stands.
+
+    A task places the base without a tilt. The heading, which a task draws, is not kept.
+
+    Args:
+        spec: Model, changed in place.
+        standing: Orientation of the root in the file, (w, x, y, z).
+        notes: Notes. One is added if parts are turned.
+    """
+    tilt = _without_heading(standing / np.linalg.norm(standing))
+    cosine = min(abs(tilt[0]), 1.0)
+    angle = 2.0 * float(np.arccos(cosine))
+    if angle < SMALL_TILT:
+        return
+    base = spec.worldbody.bodies[0]
+    for part in (*base.geoms, *base.bodies, *base.cameras, *base.lights, *base.sites):
+        part.pos = _rotate(tilt, part.pos)
+        if isinstance(part, mujoco.MjsLight):
+            part.dir = _rotate(tilt, part.dir)
+        else:
+            part.quat = _product(tilt, part.quat)
+    base.ipos = _rotate(tilt, base.ipos)
+    base.iquat = _product(tilt, base.iquat)
+    notes.append(
+        f"the root {base.name!r} is tilted by {np.degrees(angle):.0f}° where the robot stands: "
+        "its parts are turned, so that its frame is upright"
+    )
+
+
+def _without_heading(quat: np.ndarray) -> np.ndarray:
+    """Return an orientation without its turn about the vertical."""
+    heading = np.array((quat[0], 0.0, 0.0, quat[3]))
+    length = np.linalg.norm(heading)
+    if length < SMALL_TILT:  # Upside down: any heading will do.
+        return quat
+    back = heading * (1.0, 0.0, 0.0, -1.0) / length
+    return _product(back, quat)
+
+
+def _product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    result = np.zeros(4)
+    mujoco.mju_mulQuat(result, first, second)
+    return result
+
+
+def _rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    result = np.zeros(3)
+    mujoco.mju_rotVecQuat(result, vector, quat)
+    return result
+
+
+def gather_base(spec: mujoco.MjSpec) -> tuple[str, ...]:
+    """Give the root the mass of all that is welded to it, and return the names of these bodies.
+
+    The root of many files is a frame without mass, and the trunk is welded to it. Together they are
+    the base: its mass is randomised, and it is no foot. The robot moves as before, because the
+    bodies are rigidly connected.
+
+    Args:
+        spec: Model, changed in place.
+
+    Returns:
+        Names of the root and of the bodies welded to it, in the order of the file.
+    """
+    model = spec.compile()
+    group = np.flatnonzero(model.body_weldid == model.body_weldid[1])
+    names = tuple(str(model.body(i).name) for i in group)
+    masses = model.body_mass[group]
+    if masses[1:].sum() == 0.0:
+        return names
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    root = data.body(names[0])
+    to_root = root.xmat.reshape(3, 3).T
+    centres = (data.xipos[group] - root.xpos) @ to_root.T
+    centre = masses @ centres / masses.sum()
+    inertia = np.zeros((3, 3))
+    for i, body in enumerate(group):
+        axes = to_root @ data.ximat[body].reshape(3, 3)
+        inertia += axes * model.body_inertia[body] @ axes.T
+        inertia += masses[i] * _inertia_of_point(centres[i] - centre)
+    _set_inertial(spec.body(names[0]), masses.sum(), centre, inertia)
+    nothing = np.zeros((3, 3))
+    for name in names[1:]:
+        _set_inertial(spec.body(name), 0.0, np.zeros(3), nothing)
+    return names
+
+
+def _inertia_of_point(place: np.ndarray) -> np.ndarray:
+    """Return the inertia of 1 kg at a place about the origin, kg m² (Steiner's theorem)."""
+    distance_squared = place @ place
+    return np.asarray(distance_squared * np.eye(3) - np.outer(place, place))
+
+
+def _set_inertial(
+    body: mujoco.MjsBody, mass: float, centre: np.ndarray, inertia: np.ndarray
+) -> None:
+    moments, axes = np.linalg.eigh(inertia)
+    # A rotation, not a reflection.
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    quat = np.zeros(4)
+    mujoco.mju_mat2Quat(quat, axes.ravel())
+    body.explicitinertial = True
+    body.mass = float(mass)
+    body.ipos = centre
+    body.iquat = quat
+    body.inertia = moments
+    body.fullinertia = [np.nan] * 6
+
+
+def unlimit_free_joints(spec: mujoco.MjSpec) -> None:
+    """Take the range of the file's defaults from free joints, which cannot have one."""
+    for joint in spec.joints:
+        if joint.type == mujoco.mjtJoint.mjJNT_FREE:
+            joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
+            joint.range = [0.0, 0.0]

@@ -1,0 +1,44 @@
+"""What a training says about itself."""
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from legged_envs.runs.progress import showing
+from legged_envs.training.notices import report_bad_physics
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.trainer import Trainer
+
+GO2 = "Legged/Go2-Flat-v0"
+
+
+@pytest.mark.parametrize(
+    ("iteration", "bad", "is_told"), [(1, 6.0, True), (1, 5.0, False), (2, 9.0, False)]
+)
+def test_most_episodes_of_the_first_update(iteration: int, bad: float, is_told: bool) -> None:
+    console = Console(file=io.StringIO())
+    row = {"iteration": iteration, "episodes": 10.0, "termination/bad_physics": bad}
+    report_bad_physics(console, row, "go2")
+    told = console.file.getvalue()
+    assert ("6 of 10 episodes" in told and "'go2'" in told) == is_told
+    assert is_told or not told
+
+
+@pytest.mark.parametrize("explodes", [True, False])
+def test_a_training_of_a_robot_that_explodes_says_so(explodes: bool, tmp_path: Path) -> None:
+    ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
+    cfg = TrainCfg(GO2, num_envs=8, run_dir=tmp_path / "run", algo=ppo, iterations=1)
+    console = Console(file=io.StringIO())
+    trainer = Trainer(prepare(cfg), console)
+    trainer.run_dir.mkdir(parents=True)
+    if explodes:
+        # As if no state were finite, in every step.
+        trainer.core.sim.diverged = lambda: torch.ones(8, dtype=torch.bool)
+    with showing(Console(quiet=True), 60.0) as show:
+        trainer._train(show, lambda numbers, update: None)
+    told = console.file.getvalue()
+    assert ("bad physics ended" in told and "'go2'" in told) == explodes
