@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors.torch import save
+if TYPE_CHECKING:
+    import torch
 
 LARGEST_HEADER = 2**24
 """Largest size of the header of a policy file, bytes. It holds the contract and the network, some
@@ -76,13 +76,16 @@ def join_header(header: Mapping[str, Any], tensors: bytes) -> bytes:
     return len(text).to_bytes(SIZE_BYTES, "little") + text + tensors
 
 
-def serialize(weights: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> bytes:
+def serialize(weights: "Mapping[str, torch.Tensor]", metadata: Mapping[str, str]) -> bytes:
     """Return the bytes of a safetensors file. Equal weights and texts give equal bytes.
 
     Args:
         weights: Tensors by name.
         metadata: Free text entries by name.
     """
+    # Commands read headers before they need PyTorch, which takes seconds to import.
+    from safetensors.torch import save
+
     # safetensors writes its own text entries in another order in each process.
     plain = save(dict(weights))
     end = SIZE_BYTES + int.from_bytes(plain[:SIZE_BYTES], "little")
