@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 from safetensors import safe_open
-from safetensors.torch import save
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.card import CARD_FILE, write_card
@@ -26,6 +25,7 @@ from legged_envs.policy.policy import (
 )
 from legged_envs.policy.scene_files import scene_spec, write_scene
 from legged_envs.policy.training_facts import complete_contract
+from legged_envs.policy.weights_file import serialize, write_whole
 
 ONNX_FILE = "policy.onnx"
 """File name of the exported network with its contract."""
@@ -87,7 +87,7 @@ def _replace_contract(path: Path, contract: Contract) -> None:
         for name in file.keys():  # noqa: SIM118
             weights[name] = file.get_tensor(name)
     metadata[CONTRACT_KEY] = json.dumps(contract)
-    path.write_bytes(save(weights, metadata))
+    write_whole(path, serialize(weights, metadata))
 
 
 def export_card(task_id: str, policy: Path | None, folder: Path) -> Path:

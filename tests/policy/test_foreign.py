@@ -491,6 +491,114 @@ def test_a_history_of_beyondmimic_is_that_of_each_term_the_oldest_first(tmp_path
     assert_same_targets(core_of(exact(cfg)), policy, loop, steps=60)
 
 
+class WithMotion(nn.Module):
+    """A policy of BeyondMimic: the motion is in its file, and comes out at any time step."""
+
+    def __init__(self, size: int, steps: int = 12):
+        super().__init__()
+        generator = torch.Generator().manual_seed(5)
+        self.actor = network(size, 29)
+        self.joint_pos = 0.3 * torch.randn(steps, 29, generator=generator)
+        self.joint_vel = torch.randn(steps, 29, generator=generator)
+        self.body_pos = torch.randn(steps, 2, 3, generator=generator)
+        self.body_quat = nn.functional.normalize(
+            torch.randn(steps, 2, 4, generator=generator), dim=2
+        )
+
+    def forward(self, x: torch.Tensor, time_step: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        step = time_step.long().squeeze(-1).clamp(max=len(self.joint_pos) - 1)
+        tables = (self.joint_pos, self.joint_vel, self.body_pos, self.body_quat)
+        return (self.actor(x), *(table[step] for table in tables))
+
+
+def matrix(quat: Any) -> np.ndarray:
+    turned = np.zeros(9)
+    mujoco.mju_quat2Mat(turned, np.asarray(quat, float))
+    return turned.reshape(3, 3)
+
+
+def save_motion(folder: Path, layers: WithMotion, size: int, **changes: str) -> Path:
+    path = folder / "dance.onnx"
+    outputs = ["actions", "joint_pos", "joint_vel", "body_pos_w", "body_quat_w"]
+    example = (torch.zeros(1, size), torch.zeros(1, 1))
+    names = ["obs", "time_step"]
+    torch.onnx.export(
+        layers, example, str(path), input_names=names, output_names=outputs, dynamo=False
+    )
+    order = list(reversed(G1_29.joint_names))
+    numbers = {
+        "joint_stiffness": 40.0,
+        "joint_damping": 2.0,
+        "default_joint_pos": 0.1,
+        "action_scale": 0.2,
+    }
+    texts = {name: ",".join([f"{value:.3f}"] * 29) for name, value in numbers.items()}
+    texts |= {
+        "joint_names": ",".join(order),
+        "command_names": "motion",
+        "observation_names": "command,motion_anchor_pos_b,motion_anchor_ori_b,base_ang_vel,joint_pos,joint_vel,actions",
+        "anchor_body_name": "torso_link",
+        "body_names": "pelvis,torso_link",
+    }
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {**texts, **changes})
+    onnx.save(model, path)
+    return path
+
+
+def test_a_policy_of_beyondmimic_imitates_the_motion_in_its_file(tmp_path: Path) -> None:
+    """The motion begins at the place and with the heading of the robot, and stays at its end."""
+    size = 58 + 9 + 3 + 3 * 29
+    layers = WithMotion(size)
+    policy, cfg, _ = policy_and_task(G1, save_motion(tmp_path, layers, size))
+    core = core_of(exact(cfg))
+    observation = core.reset(seed=2)[0]
+    names = list(cfg.robot.joint_names)
+    order = [names.index(name) for name in reversed(G1_29.joint_names)]
+    body = core.sim.body_ids(("torso_link",))[0]
+    default = np.full(29, 0.1)
+    action = np.zeros(29)
+    start = matrix(core.sim.body_quat_w[0, body])
+    first = matrix(layers.body_quat[0, 1])
+    turn = np.arctan2(start[1, 0], start[0, 0]) - np.arctan2(first[1, 0], first[0, 0])
+    yaw = matrix([np.cos(turn / 2), 0.0, 0.0, np.sin(turn / 2)])
+    origin = core.sim.body_pos_w[0, body].double().numpy().copy()
+    sent = targets_of(core)
+    for i in range(16):
+        step = min(i, 11)
+        here = matrix(core.sim.body_quat_w[0, body])
+        pos = core.sim.body_pos_w[0, body].double().numpy()
+        reference = layers.body_pos[:, 1].double().numpy()
+        wanted_pos = yaw @ (reference[step] - reference[0]) + [*origin[:2], reference[0, 2]]
+        wanted = here.T @ yaw @ matrix(layers.body_quat[step, 1])
+        parts = [
+            layers.joint_pos[step].numpy(),
+            layers.joint_vel[step].numpy(),
+            here.T @ (wanted_pos - pos),
+            wanted[:, :2].ravel(),
+            core.sim.root_ang_vel_b[0].numpy(),
+            core.sim.joint_pos[0].numpy()[order] - default,
+            core.sim.joint_vel[0].numpy()[order],
+            action,
+        ]
+        seen = torch.from_numpy(np.concatenate(parts)).float()
+        action = layers.actor(seen).numpy()
+        observation = core.step(policy(observation))[0]
+        np.testing.assert_allclose(sent[-1][0].numpy()[order], default + 0.2 * action, atol=1e-3)
+    core.close()
+
+
+def test_a_motion_without_an_anchor_is_named_term_by_term(tmp_path: Path) -> None:
+    size = 58 + 9 + 3 + 3 * 29
+    path = save_motion(tmp_path, WithMotion(size), size, anchor_body_name="head")
+    with pytest.raises(ValueError, match="'head'"):
+        policy_and_task(G1, path)
+    texts = {**mjlab_metadata(), "observation_names": "motion_anchor_ori_b,base_ang_vel,foo"}
+    bare = save_network(tmp_path / "bare.onnx", network(45, 12), 45, **texts)
+    with pytest.raises(ValueError, match=r"motion_anchor_ori_b.*anchor_body_name.*foo"):
+        policy_and_task(GO2, bare)
+
+
 # --- checkpoints -----------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from legged_envs.policy.foreign.layout import Block, elements_of
+from legged_envs.policy.foreign.motion import ReferenceMotion
 
 NO_LIMIT = 100.0
 """Limit of actions and observations for files that have none, as in legged_gym.
@@ -76,6 +77,8 @@ class ForeignContract:
     """`lin_vel_x`, `lin_vel_y` or `ang_vel_z` → range of the commands, m/s or rad/s."""
     gait_period: float | None = None
     """Duration of a stride of the term `clock`, s. None: there is no such term."""
+    motion: ReferenceMotion | None = None
+    """Motion that the policy imitates. None: it follows commands."""
     assumed: tuple[str, ...] = ()
     """What the file does not say and was assumed, one sentence each."""
 

@@ -11,6 +11,8 @@ QUANTITIES = {
     "ang_vel": ("x", "y", "z"),
     "lin_vel": ("x", "y", "z"),
     "clock": ("sin", "cos"),
+    "anchor_pos": ("x", "y", "z"),
+    "anchor_ori": ("xx", "xy", "yx", "yy", "zx", "zy"),
 }
 """Quantities without joints → names of their elements, in order."""
 
@@ -54,6 +56,9 @@ def elements_of(
     """
     if quantity in JOINT_QUANTITIES:
         return tuple(joints)
+    if quantity == "motion_joints":
+        # In the order of the file everywhere: its elements have numbers.
+        return tuple(str(number) for number in range(2 * len(joints)))
     if quantity == "action":
         return tuple(action_joints)
     return QUANTITIES[quantity]

@@ -13,6 +13,7 @@ from legged_envs.policy.foreign.description import ForeignContract, ForeignTerm,
 from legged_envs.policy.foreign.fields import rounded
 from legged_envs.policy.foreign.files import write_onnx
 from legged_envs.policy.foreign.layout import elements_of
+from legged_envs.policy.foreign.motion import ReferenceMotion, read_motion
 from legged_envs.policy.metadata import Contract
 from legged_envs.policy.policy import Policy
 from legged_envs.tables import shorten
@@ -35,8 +36,13 @@ TERMS = {
 }
 """Observation term of the file → the same quantity here."""
 
-MOTION_TERMS = ("motion_command", "motion_anchor_pos_b", "motion_anchor_ori_b")
-"""Terms of policies that imitate a motion."""
+MOTION_TERMS = {
+    "motion_command": "motion_joints",
+    "command": "motion_joints",
+    "motion_anchor_pos_b": "anchor_pos",
+    "motion_anchor_ori_b": "anchor_ori",
+}
+"""Observation term of a policy that imitates the motion in its file → the same quantity here."""
 
 NEEDED = (
     "joint_names",
@@ -129,27 +135,39 @@ def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
         action_joints=joints,
         action_scale=texts.numbers("action_scale", size),
         action_offset=default,
+        motion=_read_motion(texts, terms),
     )
+
+
+def _read_motion(texts: Texts, terms: tuple[ForeignTerm, ...]) -> ReferenceMotion | None:
+    """Return the motion that a policy observes. None: it observes none."""
+    if not any(term.quantity in MOTION_TERMS.values() for term in terms):
+        return None
+    anchor = texts.words("anchor_body_name")[0]
+    return read_motion(texts.file, anchor, texts.words("body_names"))
 
 
 def _read_terms(texts: Texts, joints: tuple[str, ...]) -> tuple[ForeignTerm, ...]:
     names = texts.words("observation_names")
-    commands = texts.words("command_names") if texts.has("command_names") else ()
+    # Policies of BeyondMimic have the motion in their file, with the name of its anchor.
+    has_motion = texts.has("anchor_body_name")
+    quantities = {**TERMS, **MOTION_TERMS} if has_motion else TERMS
     unknown = []
     for name in names:
-        if name in MOTION_TERMS or (name == "command" and "motion" in commands):
-            unknown.append(f"{name} (a reference motion, which velocity tasks do not have)")
-        elif name not in TERMS:
+        if name in MOTION_TERMS and name not in quantities:
+            unknown.append(f"{name} (a reference motion, and the file has no anchor_body_name)")
+        elif name not in quantities:
             unknown.append(f"{name} (not known here)")
     if unknown:
         raise unknown_terms(texts.file, unknown)
     lengths = _history_lengths(texts, len(names))
     terms = []
     for name, length in zip(names, lengths, strict=True):
-        count = len(elements_of(TERMS[name], joints, joints))
+        quantity = quantities[name]
+        count = len(elements_of(quantity, joints, joints))
         # The oldest value comes first.
         ages = tuple(reversed(range(length)))
-        terms.append(ForeignTerm(name, TERMS[name], (1.0,) * count, None, ages))
+        terms.append(ForeignTerm(name, quantity, (1.0,) * count, None, ages))
     return tuple(terms)
 
 

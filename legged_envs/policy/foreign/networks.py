@@ -46,22 +46,7 @@ class OnnxNetwork:
     """
 
     def __init__(self, path: Path):
-        import onnxruntime
-
-        self._path = path
-        _check_operations(path)
-        options = onnxruntime.SessionOptions()
-        # The robots of a batch are few: threads would only wait for each other.
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._session: Any = onnxruntime.InferenceSession(
-                path, options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:
-            reason = shorten(" ".join(str(error).split()), 200)
-            raise ValueError(f"{str(path)!r} is not a network that runs: {reason}") from error
+        self._session: Any = open_session(path)
         inputs = self._session.get_inputs()
         self._main = _main_input(path, inputs)
         self._memory = _memory_pairs(path, self._session, self._main.name)
@@ -117,16 +102,42 @@ class OnnxNetwork:
                 self._states[i] = self._first_state()
 
 
+def open_session(path: Path) -> Any:
+    """Return a session of onnxruntime for a file.
+
+    Raises:
+        ValueError: If the file is not ONNX, or has operations that contain others.
+    """
+    import onnxruntime
+
+    _check_operations(path)
+    options = onnxruntime.SessionOptions()
+    # The robots of a batch are few: threads would only wait for each other.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        reason = shorten(" ".join(str(error).split()), 200)
+        raise ValueError(f"{str(path)!r} is not a network that runs: {reason}") from error
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     """Return the metadata of an ONNX file, name → text.
 
     Raises:
         ValueError: If the file is not ONNX.
     """
-    return {entry.key: entry.value for entry in _load_graph(path).metadata_props}
+    return {entry.key: entry.value for entry in load_graph(path).metadata_props}
 
 
-def _load_graph(path: Path) -> Any:
+def load_graph(path: Path) -> Any:
+    """Return the model in an ONNX file, without weights in other files.
+
+    Raises:
+        ValueError: If the file is not ONNX.
+    """
     import onnx
 
     try:
@@ -139,7 +150,7 @@ def _load_graph(path: Path) -> Any:
 
 def _check_operations(path: Path) -> None:
     strange = []
-    for node in _load_graph(path).graph.node:
+    for node in load_graph(path).graph.node:
         is_foreign = node.domain not in ("", "ai.onnx")
         if node.op_type in LOOPS or is_foreign:
             strange.append(f"{node.domain}:{node.op_type}" if is_foreign else node.op_type)

@@ -15,8 +15,10 @@ from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg, JointVeloc
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.policy.foreign.description import NO_LIMIT, ForeignContract, Range
 from legged_envs.policy.foreign.mapping import action_shifts
+from legged_envs.policy.foreign.motion import MotionTerm
 from legged_envs.robots import G1_29, RobotCfg
-from legged_envs.sim.robot_spec import robot_spec
+from legged_envs.sim import SimCfg
+from legged_envs.sim.scene import GROUND, spec_on_ground
 from legged_envs.tasks.kind import kind_of
 
 TERM_FUNCTIONS = {
@@ -31,8 +33,14 @@ TERM_FUNCTIONS = {
 }
 """Quantity → the observation term that gives it."""
 
+MOTION_QUANTITIES = ("motion_joints", "anchor_pos", "anchor_ori")
+"""Quantities of policies that imitate the motion in their file."""
+
 LARGER_ROBOTS = {"g1": G1_29}
 """Robot → the same one with more joints, for policies that move these."""
+
+HIGH = 3.0
+"""Height of a base from which no robot reaches the ground, m."""
 
 GAIT = "gait"
 """Name of the gait clock among the commands of a task."""
@@ -130,8 +138,12 @@ def observation_group(foreign: ForeignContract) -> ObservationGroupCfg:
     oldest = 0
     for term in foreign.terms:
         name = "joint_pos" if term.quantity == "joint_angle" else term.quantity
-        params = {"name": GAIT} if name == "clock" else {}
-        terms[name] = ObservationTermCfg(TERM_FUNCTIONS[name], params=params)
+        if name in MOTION_QUANTITIES:
+            assert foreign.motion is not None
+            terms[name] = ObservationTermCfg(MotionTerm(foreign.motion, name))
+        else:
+            params = {"name": GAIT} if name == "clock" else {}
+            terms[name] = ObservationTermCfg(TERM_FUNCTIONS[name], params=params)
         oldest = max(oldest, *term.ages)
     return ObservationGroupCfg(terms, noisy=False, history=oldest + 1)
 
@@ -177,8 +189,8 @@ def adapted_robot(robot: RobotCfg, foreign: ForeignContract) -> RobotCfg:
         actuators=tuple(actuators),
     )
     # In another pose the feet are at another height below the base.
-    lowered = _lowest_foot(robot) - _lowest_foot(changed)
-    return replace(changed, base_height=robot.base_height + lowered)
+    raised = _clearance(robot) - _clearance(changed)
+    return replace(changed, base_height=robot.base_height + raised)
 
 
 def _replaced(
@@ -189,12 +201,18 @@ def _replaced(
     return tuple(numbers[name] for name in robot.joint_names)
 
 
-def _lowest_foot(robot: RobotCfg) -> float:
-    """Return the height of the lowest foot in the default pose, relative to the base, m."""
-    model = robot_spec(robot).compile()
+def _clearance(robot: RobotCfg) -> float:
+    """Return how far the lowest shape is above the ground with the base at `HIGH`, m."""
+    model = spec_on_ground(robot, SimCfg()).compile()
     data = mujoco.MjData(model)
+    # The free joint of the base comes first.
+    data.qpos[2] = HIGH
     for name, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
         data.qpos[model.joint(name).qposadr[0]] = position
     mujoco.mj_kinematics(model, data)
-    base = data.body(robot.base_body).xpos[2]
-    return float(min(data.body(name).xpos[2] for name in robot.foot_names) - base)
+    ground = model.geom(GROUND).id
+    distances = []
+    for geom in range(model.ngeom):
+        if geom != ground and model.geom_conaffinity[geom] & 1:
+            distances.append(mujoco.mj_geomDistance(model, data, ground, geom, 2.0 * HIGH, None))
+    return float(min(distances))
