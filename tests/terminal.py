@@ -37,6 +37,7 @@ SMALL = {
     "legged-envs bench": "--rounds 1 --sizes 4",
     "legged-envs crosscheck": "--robots 2 --seconds 1.1",
     "legged-envs eval": "--episodes 1",
+    "legged-envs motion": "--video None",
     "legged-envs play": "--seconds 0.1",
     "legged-envs record": "--num-envs 2 --episodes 2 --changes episode_length_s 0.4",
     "python -m benchmarks.ab": "--rounds 1 --sizes 1 --cycles 0",

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from legged_envs.cli.crosscheck import crosscheck
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.export import ExportCfg, export
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
+from legged_envs.cli.motion import MotionCfg, motion
 from legged_envs.cli.play import PlayCfg, play
 from legged_envs.cli.record import record
 from legged_envs.cli.report import ReportCfg, report
@@ -67,6 +69,7 @@ VERBS = {
     "compare": Verb(CompareCfg, compare),
     "bench": Verb(BenchCfg, bench),
     "crosscheck": Verb(CrosscheckCfg, crosscheck),
+    "motion": Verb(MotionCfg, motion),
     "export": Verb(ExportCfg, export),
     "terrain": Verb(TerrainReportCfg, terrain),
     "check": Verb(CheckCfg, check),
@@ -107,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.path.append(os.getcwd())
         # Without a handler, the process would end without a word.
         signal.signal(signal.SIGTERM, raise_terminated)
+        warnings.formatwarning = format_warning
     # It may stand anywhere in the command, and is an option of no verb.
     words = [word for word in arguments if word != "--traceback"]
     try:
@@ -150,6 +154,17 @@ def take_imports(words: Sequence[str]) -> tuple[list[str], list[str]]:
         # A whole task may be named: its module registers it.
         modules.append(module.partition(":")[0])
     return kept, modules
+
+
+def format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Return a warning as one line, without the place in the code that gives it."""
+    return f"legged-envs: warning: {message}\n"
 
 
 def stop(message: str, status: int) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from legged_envs.checks import whole_number
 from legged_envs.cli.foreign import is_foreign
 from legged_envs.cli.tiles import choose_tiles, terrain_of_task
+from legged_envs.motion_reading import AS_FILES_SAY, MotionReading, check_reading
 from legged_envs.policy.header import record_evaluation, without_nan
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
@@ -37,7 +38,10 @@ class EvaluateCfg:
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
     motions: tuple[Path, ...] = ()
-    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .json or .txt."""
+    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .pkl, .json or
+    .txt."""
+    motion: MotionReading = AS_FILES_SAY
+    """What these files do not say."""
     seed: int | None = None
     """Seed of the episodes. Default: the seed of a training's own evaluation. Trainings use small
     seeds."""
@@ -73,7 +77,7 @@ def evaluate(cfg: EvaluateCfg) -> None:
     from legged_envs.policy.policy import policy_and_task, policy_file, shipped_file
 
     policy, task, all_changes = policy_and_task(
-        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract
+        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract, cfg.motion
     )
     print_foreign(policy)
     file = shipped_file(cfg.task_id) if cfg.policy is None else policy_file(cfg.policy)
@@ -146,6 +150,7 @@ def check_options(cfg: EvaluateCfg) -> None:
     """
     plain_id(cfg.task_id)
     check_inputs("--motions", cfg.motions)
+    check_reading(cfg.motion, cfg.motions)
     check_size("--episodes", cfg.episodes)
     if cfg.seed is not None:
         whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)

@@ -9,6 +9,7 @@ from typing import Any
 
 from legged_envs.checks import check_number
 from legged_envs.cli.tiles import choose_tiles
+from legged_envs.motion_reading import AS_FILES_SAY, MotionReading, check_reading
 from legged_envs.runs.options import TaskId, Value, check_size
 from legged_envs.system_checks import check_inputs, check_installed, check_output, check_port
 from legged_envs.tasks import make_task_cfg, plain_id
@@ -44,7 +45,10 @@ class PlayCfg:
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
     motions: tuple[Path, ...] = ()
-    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .json or .txt."""
+    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .pkl, .json or
+    .txt."""
+    motion: MotionReading = AS_FILES_SAY
+    """What these files do not say."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task in addition to the policy's own, e.g. --changes
     actions.joint_position.scale 0.8"""
@@ -79,6 +83,7 @@ def play(cfg: PlayCfg) -> None:
     # Everything that can be wrong is checked before PyTorch is imported, which takes seconds.
     plain_id(cfg.task_id)
     check_inputs("--motions", cfg.motions)
+    check_reading(cfg.motion, cfg.motions)
     check_size("--num-envs", cfg.num_envs)
     if cfg.web:
         check_web_options(cfg)
@@ -94,7 +99,7 @@ def play(cfg: PlayCfg) -> None:
     from legged_envs.viewing.watch import find_height_scan
 
     policy, task, _ = policy_and_task(
-        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract
+        cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract, cfg.motion
     )
     print_foreign(policy)
     if cfg.scan:

@@ -148,18 +148,19 @@ def _find_joint_columns(
     for joint in columns:
         is_unique = columns.count(joint) == 1
         require(is_unique, origin, "joint_names", "unique", f"{joint!r} twice")
-    for joint in robot.joint_names:
-        if joint not in columns:
-            raise MotionError(
-                f"{origin}: joint {joint!r} of robot {robot.name!r} must be in the file, "
-                f"got only {', '.join(columns)}"
-            )
+    missing = [joint for joint in robot.joint_names if joint not in columns]
+    if missing:
+        raise MotionError(
+            f"{origin}: joint {missing[0]!r} of robot {robot.name!r} must be in the file "
+            f"({len(missing)} joints are not), got {', '.join(columns)}; hold them in the default "
+            "pose with --motion.hold-missing-joints (hold_missing_joints=True)"
+        )
     extra = [joint for joint in columns if joint not in robot.joint_names]
     if extra and not ignore_extra:
         raise MotionError(
             f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} "
-            f"({len(extra)} columns are of joints that it lacks); "
-            "load it for a robot that has them, or pass ignore_extra_joints=True"
+            f"({len(extra)} columns are of joints that it lacks); load it for a robot that has "
+            "them, or leave them out with --motion.ignore-extra-joints (ignore_extra_joints=True)"
         )
     return [columns.index(joint) for joint in robot.joint_names]
 
@@ -340,35 +341,3 @@ def forward_kinematics(
         "body_lin_vel_w": torch.from_numpy(lin_vel),
         "body_ang_vel_w": torch.from_numpy(ang_vel),
     }
-
-
-def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
-    """Return the height of the lowest point of a robot's collision shapes in each of T poses.
-
-    Args:
-        robot: A robot with spheres and capsules as collision shapes.
-        qpos: Base position, base orientation (w, x, y, z) and joint positions. Shape: (T, 7 + J).
-
-    Returns:
-        Heights in the world, m. Shape: (T,), float64.
-
-    Raises:
-        ValueError: The robot has collision shapes of other types.
-    """
-    import mujoco
-
-    model = robot_model(robot)
-    # Shapes without collisions are visual ones.
-    shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-    is_capsule = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_CAPSULE
-    is_sphere = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_SPHERE
-    if not (is_capsule | is_sphere).all():
-        raise ValueError(f"{robot.xml}: only spheres and capsules are known as collision shapes")
-    radius = model.geom_size[shapes, 0]
-    half_length = np.where(is_capsule, model.geom_size[shapes, 1], 0.0)
-    lowest = []
-    for data in posed(robot, qpos):
-        # Element 8 of the rotation matrix is the z component of the capsule's axis.
-        half_height = half_length * abs(data.geom_xmat[shapes, 8])
-        lowest.append(data.geom_xpos[shapes, 2] - half_height - radius)
-    return torch.from_numpy(np.min(lowest, axis=1))

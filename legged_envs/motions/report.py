@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.kinematics import lowest_point, robot_model
+from legged_envs.motions.kinematics import robot_model
+from legged_envs.motions.lowest import lowest_point
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from legged_envs.checks import check_known
-from legged_envs.motions.files import load_motion
+from legged_envs.motions.formats.own import load_motion
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 

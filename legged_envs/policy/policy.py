@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
+from legged_envs.motion_reading import MotionReading
 from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.contract_checks import check_contract
 from legged_envs.policy.foreign import FOREIGN_ENDINGS
@@ -31,7 +32,7 @@ from legged_envs.policy.weights_file import (
 from legged_envs.tables import TableRepr, shorten
 from legged_envs.tasks import make_task_cfg, plain_id
 from legged_envs.tasks.kind import kind_of
-from legged_envs.tasks.mimic import clip_names, imitating
+from legged_envs.tasks.mimic import with_clips
 
 POLICY_FILE = "policy.safetensors"
 """Name of the policy file in a run folder."""
@@ -344,6 +345,7 @@ def policy_and_task(
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
     description: Path | None = None,
+    reading: MotionReading | None = None,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """Read a policy and make the configuration of a task as the policy was trained with it.
 
@@ -355,6 +357,7 @@ def policy_and_task(
         motions: Files of the clips; empty for those of the task.
         description: File that describes a policy of another framework. None: `path` is a policy of
             this package, or describes itself.
+        reading: What these files do not say. None: they say all.
 
     Returns:
         The policy, the configuration of the task, and all changes that were made to it.
@@ -381,18 +384,5 @@ def policy_and_task(
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)
     if kind_of(cfg).imitates_motions:
-        cfg = _with_clips(cfg, clips or policy.clips, motions)
+        cfg = with_clips(cfg, clips or policy.clips, motions, reading)
     return policy, cfg, changed
-
-
-def _with_clips(cfg: TaskCfg, clips: Sequence[str], motions: Sequence[Path]) -> TaskCfg:
-    # The names of clips are known only after the motion files were read.
-    cfg = imitating(cfg, motions=motions)
-    try:
-        clip_names(cfg, clips)
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. A policy that was trained with --motions needs the same --motions, "
-            "or the --clips to imitate"
-        ) from error
-    return imitating(cfg, clips)

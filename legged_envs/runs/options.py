@@ -65,6 +65,9 @@ NUMBERS_ABOVE_ZERO = (
 )
 """Names of float options that must be above 0. All others must be at least 0."""
 
+SIGNED_NUMBERS = ("lift",)
+"""Names of float options that may be below 0."""
+
 NUMBERS_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
 """Names of float options that must be at most 1."""
 
@@ -117,7 +120,9 @@ def check_option_numbers(options: Any, prefix: str = "--") -> None:
 
 def _check_float(name: str, value: float, field_name: str) -> None:
     most = 1.0 if field_name in NUMBERS_TO_ONE else inf
-    if field_name in NUMBERS_ABOVE_ZERO:
+    if field_name in SIGNED_NUMBERS:
+        check_number(name, value)
+    elif field_name in NUMBERS_ABOVE_ZERO:
         check_number(name, value, above=0.0, most=most)
     else:
         check_number(name, value, least=0.0, most=most)

@@ -4,6 +4,7 @@ The tasks are based on LeggedGym-Ex's ``g1_mimic``. Their terminations follow Be
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from legged_envs.mdp import events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
+from legged_envs.motion_reading import MotionReading
 from legged_envs.motions import MotionFiles, shipped_motions
 from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
@@ -93,7 +95,10 @@ def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def imitating(
-    cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()
+    cfg: TaskCfg,
+    clips: Sequence[str] = (),
+    motions: Sequence[str | Path] = (),
+    reading: MotionReading | None = None,
 ) -> TaskCfg:
     """Return a copy of a mimic task that imitates the given clips or motion files.
 
@@ -101,14 +106,46 @@ def imitating(
         cfg: Configuration of the task.
         clips: Names of the clips to imitate. Empty: no change.
         motions: Motion files that replace the motions of the task. Empty: no change.
+        reading: What the files do not say. None: they say all.
     """
     name, _ = motion_cfg(cfg)
     changes: dict[str, Any] = {}
     if clips:
         changes[f"commands.{name}.clips"] = tuple(clips)
     if motions:
-        changes[f"commands.{name}.motions"] = MotionFiles(tuple(motions))
+        changes[f"commands.{name}.motions"] = MotionFiles(
+            tuple(motions), **asdict(reading or MotionReading())
+        )
     return override(cfg, changes)
+
+
+def with_clips(
+    cfg: TaskCfg,
+    clips: Sequence[str],
+    motions: Sequence[str | Path],
+    reading: MotionReading | None = None,
+) -> TaskCfg:
+    """Return a copy of a mimic task that imitates the clips of a policy.
+
+    Args:
+        cfg: Configuration of the task.
+        clips: Names of the clips.
+        motions: Motion files that replace the motions of the task. Empty: no change.
+        reading: What the files do not say. None: they say all.
+
+    Raises:
+        ValueError: If there is no clip with one of the names.
+    """
+    # The names of clips are known only after the motion files were read.
+    cfg = imitating(cfg, motions=motions, reading=reading)
+    try:
+        clip_names(cfg, clips)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. A policy that was trained with --motions needs the same --motions, "
+            "or the --clips to imitate"
+        ) from error
+    return imitating(cfg, clips)
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:

@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 from legged_envs.checks import check_number, whole_number
 from legged_envs.envs.changes import fits
+from legged_envs.motion_reading import MotionReading
 from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_checkpoint_file
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
@@ -46,6 +47,7 @@ OPTION_CLASSES: dict[str, type] = {
     "DaggerCfg": DaggerCfg,
     "RndCfg": RndCfg,
     "LagrangeCfg": LagrangeCfg,
+    "MotionReading": MotionReading,
 }
 """Classes of the options that a checkpoint file can hold, by class name.
 

@@ -12,6 +12,7 @@ from legged_envs.checks import check_choice, check_known, whole_number
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.evaluator import metrics_of
 from legged_envs.evaluation.metrics.task import TaskMetrics
+from legged_envs.motion_reading import check_reading
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.options import LARGEST_SEED, check_option_numbers, check_size
 from legged_envs.runs.run_folder import CONFIG
@@ -103,12 +104,13 @@ def prepare(cfg: TrainCfg) -> Prepared:
     defaults = make_training_defaults(cfg.task_id)
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
     check_inputs("--motions", cfg.motions)
+    check_reading(cfg.motion, cfg.motions)
     check_changes(cfg.changes)
     run_dir = run_folder(cfg)
     task = override(registered, cfg.changes)
     task.check()
     if kind_of(task).imitates_motions:
-        task = imitating(task, cfg.clips, cfg.motions)
+        task = imitating(task, cfg.clips, cfg.motions, cfg.motion)
     _check_algorithm(algo, task)
     # The film is planned before the algorithm adds its observations, which a film does not need.
     film = make_scenes(task, total=cfg.video_seconds) if cfg.video else []

@@ -84,25 +84,48 @@ def film(
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
     """
-    import imageio_ffmpeg
-
     core = unwrap(envs)
     # A film plays in real time, so frames are whole numbers of control steps apart.
     steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
     moments = watch(envs, policy, groups, scenes)
     frames = _render_frames(core, moments, steps_per_frame)
-    # A machine that cannot render fails here, before a file is made.
-    first_frame = next(frames)
-    path.parent.mkdir(parents=True, exist_ok=True)
     num_steps = sum(round(scene.seconds / core.step_dt) for scene in scenes)
-    num_frames = num_steps / steps_per_frame
     size = _frame_size(core)
     # The encoder takes only even widths.
     width = VIDEO_WIDTH if core.sim.viewer.resolution is None else size[0] // 2 * 2
+    frame_rate = 1.0 / (core.step_dt * steps_per_frame)
+    write_film(path, frames, size, width, frame_rate, num_steps / steps_per_frame, show)
+
+
+def write_film(
+    path: Path,
+    frames: Iterator[np.ndarray],
+    size: tuple[int, int],
+    width: int,
+    frame_rate: float,
+    num_frames: float,
+    show: Show = show_nothing,
+) -> None:
+    """Write an mp4 file of pictures.
+
+    Args:
+        path: Path of the mp4 file. If filming fails, the file is removed.
+        frames: The pictures. Shape: (height, width, 3), uint8.
+        size: Width and height of the pictures, pixels.
+        width: Width of the film, an even number of pixels.
+        frame_rate: Frames per second.
+        num_frames: Number of frames, which may be an estimate, for the progress.
+        show: Function that reports the progress.
+    """
+    import imageio_ffmpeg
+
+    # A machine that cannot render fails here, before a file is made.
+    first_frame = next(frames)
+    path.parent.mkdir(parents=True, exist_ok=True)
     writer = imageio_ffmpeg.write_frames(
         str(path),
         size,
-        fps=1.0 / (core.step_dt * steps_per_frame),
+        fps=frame_rate,
         quality=VIDEO_QUALITY,
         output_params=["-preset", "veryfast", "-vf", f"scale={width}:-2:flags=area"],
     )

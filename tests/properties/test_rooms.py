@@ -34,6 +34,7 @@ FORBIDDEN = {
     "tables": ("gymnasium", "torch", "mujoco", "numpy"),
     "configuration": ("gymnasium", "torch", "mujoco", "numpy"),
     "system_checks": ("gymnasium", "torch", "mujoco", "numpy"),
+    "motion_reading": ("gymnasium", "torch", "mujoco", "numpy"),
     "state": ("gymnasium", "mujoco"),
     "rng": ("gymnasium", "mujoco"),
     "rotation": ("gymnasium", "mujoco"),
@@ -81,7 +82,7 @@ FORBIDDEN = {
 
 FLOORS = (
     {"checks", "errors", "tables"},
-    {"state", "system_checks", "configuration"},
+    {"state", "system_checks", "configuration", "motion_reading"},
     {"rotation", "rng", "robots", "terrains", "storage", "datasets", "wrappers"},
     {"sim", "motions"},
     {"conformance", "robot_check", "mdp"},

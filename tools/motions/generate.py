@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from legged_envs.motions.files import save_motion
+from legged_envs.motions.formats.own import save_motion
 from legged_envs.motions.motion import Motion, MotionError
 from legged_envs.motions.report import MotionReport, inspect_motion
 from legged_envs.motions.shipped import FOLDER

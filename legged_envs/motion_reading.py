@@ -1,0 +1,75 @@
+"""Options of reading motion files: what such files often do not say.
+
+They stand apart from the readers, so that a command line shows its help without PyTorch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from legged_envs.checks import check_choice, check_number, whole_number
+
+QUATERNION_ORDERS = ("auto", "xyzw", "wxyz")
+"""Values of :attr:`MotionReading.quaternion`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionReading:
+    """Options of reading motion files, such as ``--motion.rate 60`` on the command line.
+
+    Each replaces what the files say, or what their format has when they say nothing.
+    """
+
+    rate: float | None = None
+    """Frames per second. None: what a file says, and 30 for a .csv that does not say."""
+    order: tuple[str, ...] = ()
+    """Names of the joints in the order of the columns; or limbs (as the robot's model numbers
+    them), levels (breadth first, as Isaac Lab does), limbs-by-name or levels-by-name (the same
+    with the legs in the order of their names). Empty: the file's own names, else the order that
+    fits."""
+    quaternion: Literal["auto", "xyzw", "wxyz"] = "auto"
+    """Order of the components of the base's orientation. auto: that of the file's format."""
+    degrees: bool = False
+    """True if joint positions are in degrees, and joint velocities in degrees per second."""
+    lift: float = 0.0
+    """Height that is added to the base, m, for clips that float or sink."""
+    frames: tuple[int, int] | None = None
+    """First and last frame to read, counted from 1. None: all."""
+    ignore_extra_joints: bool = False
+    """True to leave out columns of joints that the robot does not have."""
+    hold_missing_joints: bool = False
+    """True to hold joints that the file lacks in the robot's default pose."""
+
+    def check(self) -> None:
+        """Check that all options are in their ranges.
+
+        Raises:
+            ValueError: An option is out of its range. The message names it.
+        """
+        if self.rate is not None:
+            check_number("--motion.rate", self.rate, above=0.0)
+        check_choice("--motion.quaternion", self.quaternion, QUATERNION_ORDERS)
+        check_number("--motion.lift", self.lift)
+        if self.frames is not None:
+            first, last = self.frames
+            whole_number("--motion.frames", first)
+            whole_number("--motion.frames", last, least=first + 1)
+
+
+AS_FILES_SAY = MotionReading()
+"""Options that replace nothing of what files say."""
+
+
+def check_reading(reading: MotionReading, motions: Sequence[object]) -> None:
+    """Check the options ``--motion.…`` of a command that also has ``--motions``.
+
+    Args:
+        reading: The options.
+        motions: Value of ``--motions``.
+
+    Raises:
+        ValueError: An option is out of its range, or there are no files that it is for.
+    """
+    reading.check()
+    if reading != AS_FILES_SAY and not motions:
+        raise ValueError("--motion.… says how to read the files of --motions, and there are none")

@@ -1,0 +1,113 @@
+"""Reads arrays from NumPy archives (.npz) without running code, and checks their kinds."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from legged_envs.motions.motion import MotionError, check_keys, require
+
+DTYPE_KINDS = {"number": "fiu", "bool": "b", "text": "U"}
+"""Kind of a value → the codes ``numpy.dtype.kind`` that arrays of it can have."""
+
+
+def archive_names(path: str | Path) -> tuple[str, ...]:
+    """Return the names of the arrays in an archive.
+
+    Raises:
+        MotionError: The file is not a NumPy archive.
+    """
+    with open(path, "rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("it holds a single array without a name, as an .npy file does")
+            return tuple(archive.files)
+        # Damaged bytes make zipfile and NumPy raise more kinds of errors than can be named.
+        except Exception as error:
+            raise MotionError(f"{path}: not a NumPy archive of plain arrays: {error}") from error
+
+
+def read_arrays(path: str | Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+    """Read some arrays of an archive. The others are not looked at.
+
+    Raises:
+        MotionError: An array is damaged, or would need a pickle, which could run code.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    present = archive_names(path)
+    with open(path, "rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        for key in present:
+            if key not in names:
+                continue
+            try:
+                array = archive[key]
+                if not isinstance(array, np.ndarray):
+                    raise ValueError("it is not an array")
+            except Exception as error:
+                raise MotionError(
+                    f"{path}: not a NumPy archive of plain arrays: field {key!r}: {error}"
+                ) from error
+            arrays[key] = array
+    return arrays
+
+
+def read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Read an archive with exactly the keys of ``kinds``.
+
+    Returns:
+        Key → a float, bool, text, list of texts, or tensor. Tensors of numbers are float64.
+    """
+    arrays = read_arrays(path, kinds)
+    check_keys(archive_names(path), tuple(kinds), str(path))
+    content: dict[str, Any] = {}
+    for key, kind in kinds.items():
+        content[key] = convert_entry(arrays[key], key, kind, str(path))
+    return content
+
+
+def convert_entry(array: npt.NDArray[Any], key: str, kind: str, origin: str) -> Any:
+    """Check an array and convert it to one value, a list of texts or a tensor.
+
+    Args:
+        array: The array.
+        key: Its name in the file.
+        kind: ``"number"``, ``"bool"`` or ``"text"`` for single values, plurals for arrays of them.
+        origin: The file, for error messages.
+    """
+    # Only the kinds of single values are keys; a plural, such as "numbers", is an array.
+    is_one = kind in DTYPE_KINDS
+    if is_one:
+        has_shape = array.size == 1
+        expected = f"one {kind}"
+    else:
+        has_shape = array.ndim == 1 or kind == "numbers"
+        expected = f"an array of {kind}"
+    has_dtype = array.dtype.kind in DTYPE_KINDS[kind.removesuffix("s")]
+    got = repr(array.item()) if array.size == 1 else f"{array.dtype} of shape {array.shape}"
+    require(has_shape and has_dtype, origin, key, expected, got)
+    if kind == "texts":
+        return array.tolist()
+    if kind in ("number", "numbers"):
+        array = array.astype(np.float64)
+    if is_one:
+        return array.item()
+    return torch.from_numpy(array)
+
+
+def read_names(array: npt.NDArray[Any] | None) -> tuple[str, ...]:
+    """Return the names in an array of texts. Empty: there is none.
+
+    Programs put the name of the robot before a name, such as ``robot/left_knee_joint``.
+    """
+    if array is None or array.ndim != 1 or array.dtype.kind not in "US":
+        return ()
+    names = []
+    for value in array.tolist():
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        names.append(text.rpartition("/")[2])
+    return tuple(names)

@@ -1,0 +1,99 @@
+"""Finds the format of a motion file by its ending and its content, and reads it."""
+
+import warnings
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from legged_envs.motion_reading import MotionReading
+from legged_envs.motions.formats.amp import read_amp
+from legged_envs.motions.formats.archives import archive_names
+from legged_envs.motions.formats.beyondmimic import ISAAC_LAB_KEYS, read_beyondmimic
+from legged_envs.motions.formats.coordinates import read_coordinates
+from legged_envs.motions.formats.csv_tables import read_csv
+from legged_envs.motions.formats.own import read_own
+from legged_envs.motions.formats.pickles import read_pickle
+from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.recording import Recording, motion_of
+from legged_envs.motions.suspicions import MotionWarning
+from legged_envs.robots import RobotCfg
+
+Reader = Callable[[Path, RobotCfg, MotionReading], Motion | Recording]
+"""Type of a function that reads a file."""
+
+HUMAN_KEYS = ("poses", "pose_body", "joints", "human_joints")
+"""Keys of archives with the motion of a human: AMASS, SMPL-X, or positions of joints."""
+HUMAN_ENDINGS = (".bvh",)
+"""Endings of files with the motion of a human."""
+
+
+def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
+    """Read a clip from a file of any known format.
+
+    Args:
+        path: The file.
+        robot: Robot of the clip.
+        reading: Options that replace what the file says.
+
+    Raises:
+        MotionError: The format is unknown, or the file cannot be used.
+    """
+    content = _reader_of(path)(path, robot, reading)
+    if isinstance(content, Motion):
+        return content
+    if not content.says_rate and reading.rate is None:
+        warnings.warn(
+            f"{path}: does not say its frame rate and is read at {content.frame_rate:g} Hz, as "
+            f"LAFAN1 has it: --motion.rate {content.frame_rate:g} (rate=…) confirms or changes it",
+            MotionWarning,
+            stacklevel=2,
+        )
+    return motion_of(content, robot, reading)
+
+
+def _reader_of(path: Path) -> Reader:
+    """Return the function that reads a file."""
+    if path.suffix == ".npz":
+        return _archive_reader(path)
+    if path.suffix == ".csv":
+        return read_csv
+    if path.suffix in (".json", ".txt"):
+        return read_amp
+    if path.suffix in (".pkl", ".pickle"):
+        return read_pickle
+    human = ""
+    if path.suffix in HUMAN_ENDINGS:
+        human = "; `legged-envs motion` turns the motion of a human, as .bvh, into that of a robot"
+    raise MotionError(
+        f"{path}: the ending must be .npz, .csv, .json, .txt or .pkl, got {path.suffix!r}{human}"
+    )
+
+
+def _archive_reader(path: Path) -> Reader:
+    """Return the function that reads an archive, by the names of its arrays."""
+    names = archive_names(path)
+    if "format" in names:
+        return read_own
+    if "qpos" in names:
+        return read_coordinates
+    if "body_pos_w" in names or ("joint_pos" in names and "fps" in names):
+        return read_beyondmimic
+    if "body_positions" in names and set(ISAAC_LAB_KEYS) & set(names):
+        return read_beyondmimic
+    _refuse_human(path, names)
+    # Its error names the keys that are expected.
+    return read_own
+
+
+def _refuse_human(path: Path, names: Collection[str]) -> None:
+    """Raise a MotionError if an archive has the motion of a human."""
+    if "joints" in names or "human_joints" in names:
+        raise MotionError(
+            f"{path}: has the joints of a human and not of a robot: `legged-envs motion "
+            f"{path.name} --robot … --output clip.npz` turns it into the motion of a robot"
+        )
+    if any(key in names for key in HUMAN_KEYS):
+        raise MotionError(
+            f"{path}: has the motion of a human as SMPL parameters, as AMASS does, and the body "
+            "model is not ours to ship: save the model's joints, 'joints' (T, 22, 3), and 'fps' "
+            "with numpy.savez, and give that file to `legged-envs motion`"
+        )

@@ -1,0 +1,147 @@
+"""Motions carried over to another robot: its own back again, feet that stay, joints in range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("mink")
+pytest.importorskip("daqp")
+
+from made_clips import HUMAN, human_positions, walking_human, write_bvh
+
+from legged_envs import rotation
+from legged_envs.motions import (
+    Motion,
+    MotionError,
+    inspect_motion,
+    key_points_of,
+    load_human,
+    retarget,
+    shipped_motions,
+)
+from legged_envs.motions.key_points import runs
+from legged_envs.motions.limbs import limbs_of
+from legged_envs.motions.planting import plant
+from legged_envs.robots import ANYMAL_C, G1_29, GO2, T1, RobotCfg
+
+
+def foot_slip(motion: Motion, robot: RobotCfg, points) -> float:
+    """Largest distance that a planted foot moves from its mean place, m."""
+    worst = 0.0
+    for role, limb in limbs_of(robot).items():
+        if not role.endswith("leg"):
+            continue
+        foot = motion.body_pos_w[:, motion.body_names.index(limb.end)]
+        for first, end in runs(points.planted(role)):
+            place = foot[first:end]
+            worst = max(worst, (place - place.mean(0)).norm(dim=1).max().item())
+    return worst
+
+
+def assert_possible(motion: Motion, robot: RobotCfg) -> None:
+    report = inspect_motion(motion, robot)
+    assert report.joint_margin > -1e-6 and report.joint_speed < 1.01
+    assert report.lowest > -0.005
+
+
+def test_limbs_are_found_whatever_their_names():
+    assert list(limbs_of(G1_29)) == ["left leg", "right leg", "left arm", "right arm"]
+    assert limbs_of(G1_29)["left leg"].middle == "left_knee_link"
+    assert limbs_of(G1_29)["right arm"].middle == "right_elbow_link"
+    assert set(limbs_of(T1)) == {"left leg", "right leg", "left arm", "right arm"}
+    roles = {f"{end} {side} leg" for end in ("front", "hind") for side in ("left", "right")}
+    for robot in (GO2, ANYMAL_C):
+        assert set(limbs_of(robot)) == roles
+    assert limbs_of(GO2)["front left leg"].bodies[1:] == ("FL_calf", "FL_foot")
+
+
+@pytest.mark.parametrize(("robot", "name"), [(G1_29, "march"), (GO2, "pace")])
+def test_a_robots_own_motion_comes_back(robot, name):
+    motion = shipped_motions(robot, name)[0]
+    again = retarget(key_points_of(motion, robot), robot)
+    assert (again.joint_pos - motion.joint_pos).abs().max() < 0.03
+    assert (again.root_pos_w - motion.root_pos_w).abs().max() < 0.005
+    assert again.loop == motion.loop and again.frame_rate == motion.frame_rate
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "target"), [(GO2, "trot", ANYMAL_C), (G1_29, "march", T1)]
+)
+def test_the_feet_of_another_robot_stay_where_they_stand(source, name, target):
+    motion = shipped_motions(source, name)[0]
+    points = key_points_of(motion, source)
+    carried = retarget(points, target)
+    assert carried.robot == target.name and carried.num_frames == motion.num_frames
+    assert_possible(carried, target)
+    assert carried.loop
+    assert foot_slip(carried, target, points) < 0.005
+    lengths = [
+        np.mean([sum(limb.lengths) for role, limb in limbs_of(robot).items() if "leg" in role])
+        for robot in (target, source)
+    ]
+    travelled = [clip.root_pos_w[-1, 0] - clip.root_pos_w[0, 0] for clip in (carried, motion)]
+    assert travelled[0] == pytest.approx(float(travelled[1]) * lengths[0] / lengths[1], abs=0.03)
+
+
+def test_a_human_of_a_bvh_file_becomes_a_robot_that_marches(tmp_path):
+    angles = walking_human()
+    points = load_human(write_bvh(tmp_path / "march.bvh", angles))
+    places = human_positions(angles)
+    for role, joints in (
+        ("left leg", ("LeftUpLeg", "LeftLeg", "LeftFoot")),
+        ("right arm", ("RightArm", "RightForeArm", "RightHand")),
+    ):
+        expected = np.stack([places[joint] for joint in joints], axis=1)
+        assert np.allclose(0.01 * points.limbs[role].numpy(), expected, atol=1e-4)
+    assert points.leg_length == pytest.approx(84.0, abs=0.1)
+    upright = rotation.rotate(points.base_quat_w[:1], torch.tensor([[0.0, 0.0, 1.0]]).double())
+    assert upright[0, 2] > 0.99
+    motion = retarget(points, G1_29)
+    assert_possible(motion, G1_29)
+    assert foot_slip(motion, G1_29, points) < 0.005
+    names = G1_29.joint_names
+    for side, human in (("left", "Left"), ("right", "Right")):
+        knee = motion.joint_pos[:, names.index(f"{side}_knee_joint")].numpy()
+        assert np.corrcoef(knee, angles[f"{human}Leg"])[0, 1] > 0.9
+        arm = motion.joint_pos[:, names.index(f"{side}_shoulder_pitch_joint")].numpy()
+        assert np.corrcoef(arm, angles[f"{human}Arm"])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("up", [1, 2])
+def test_joints_of_a_body_model_are_the_same_human(tmp_path, up):
+    """As an archive in the order of SMPL, in m, with y or z up."""
+    places = human_positions(walking_human(31))
+    order = [
+        "Hips", "LeftUpLeg", "RightUpLeg", "Spine", "LeftLeg", "RightLeg", "Spine", "LeftFoot",
+        "RightFoot", "Spine2", "LeftToe", "RightToe", "Spine2", "LeftArm", "RightArm", "Spine2",
+        "LeftArm", "RightArm", "LeftForeArm", "RightForeArm", "LeftHand", "RightHand",
+    ]  # fmt: skip
+    joints = np.stack([places[name] for name in order], axis=1)
+    if up == 1:
+        joints = joints[..., [1, 2, 0]]
+    np.savez(tmp_path / "march.npz", joints=joints, fps=30)
+    points = load_human(tmp_path / "march.npz")
+    assert points.leg_length == pytest.approx(0.84, abs=1e-3) and points.frame_rate == 30.0
+    assert (points.limbs["left leg"][:, 0, 2] > 0.8).all()
+    assert set(HUMAN) >= set(order)
+
+
+def test_a_planted_foot_is_at_one_place_and_none_is_below_the_ground():
+    times = np.linspace(0.0, 1.0, 21)
+    foot = np.stack([times, 0 * times, 0.1 * np.sin(2 * np.pi * times)], axis=1)
+    planted = torch.zeros(21, dtype=torch.bool)
+    planted[:6] = True
+    planted[15:] = True
+    path = plant(foot, planted, 0.02)
+    for part in (path[:6], path[15:]):
+        assert np.ptp(part[:, :2], axis=0).max() == 0.0 and np.allclose(part[:, 2], 0.02)
+    assert path[:, 2].min() >= 0.02 and abs(np.diff(path[:, 0])).max() < 0.3
+    assert np.allclose(plant(foot + 1.0, ~planted & planted, 0.02), foot + 1.0)
+
+
+def test_a_robot_with_other_legs_is_refused():
+    points = key_points_of(shipped_motions(GO2, "trot")[0], GO2)
+    with pytest.raises(MotionError, match=r"'trot'.*left leg.*'g1_29'"):
+        retarget(points, G1_29)
