@@ -39,6 +39,10 @@ MAX_ANY = 25.0
 MATHEMATICS = {
     "legged_envs/rotation.py": "products of quaternions and vectors, element by element",
     "legged_envs/compat/isaac_gym/torch_utils.py": "products of quaternions, as Isaac Gym has them",
+    "legged_envs/compat/isaac_gym/vectors.py": "arithmetic of vectors and quaternions",
+    "legged_envs/compat/isaac_gym/force_sensors.py": "forces and torques about points",
+    "legged_envs/compat/isaac_gym/mesh_columns.py": "cuts of lines and triangles",
+    "legged_envs/compat/isaac_gym/mesh_pieces.py": "edges and faces of convex parts",
 }
 """Files that may be denser, mapped to the reason."""
 SECTIONS = ("Args", "Returns", "Yields", "Raises", "Examples")

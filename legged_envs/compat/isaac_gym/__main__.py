@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from legged_envs.compat.isaac_gym import install
+from legged_envs.compat.isaac_gym.numpy_names import restore_removed_names
 
 USAGE = "usage: python -m legged_envs.compat.isaac_gym script.py [its arguments]"
 
@@ -17,6 +18,7 @@ def main() -> None:
     if not script.is_file():
         sys.exit(f"{USAGE}: there is no file {sys.argv[1]!r}")
     install()
+    restore_removed_names()
     # The script finds its own name, arguments and folder, as if Python itself had started it.
     sys.argv = sys.argv[1:]
     sys.path[0] = str(script.resolve().parent)

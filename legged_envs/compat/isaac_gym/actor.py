@@ -6,16 +6,13 @@ import mujoco
 import numpy as np
 
 from legged_envs.compat.isaac_gym.assets import Asset
+from legged_envs.compat.isaac_gym.enums import DofDriveMode
 from legged_envs.compat.isaac_gym.ground import Ground
-from legged_envs.compat.isaac_gym.records import (
-    DOF_MODE_EFFORT,
-    DOF_MODE_POS,
-    LARGEST,
-    Transform,
-)
+from legged_envs.compat.isaac_gym.record import LARGEST
 from legged_envs.compat.isaac_gym.scene import Part
+from legged_envs.compat.isaac_gym.vectors import Transform
 
-CONSTANT_INPUTS = {"body_mass", "body_inertia", "body_ipos", "dof_armature"}
+CONSTANT_INPUTS = {"body_mass", "body_inertia", "body_ipos", "body_iquat", "dof_armature"}
 """Fields of the model from which the engine derives others."""
 
 Place = tuple[slice | np.ndarray | int, ...]
@@ -36,6 +33,11 @@ class ActorProperties:
     """Mass of each body, kg. Shape: (num_bodies,)."""
     com: np.ndarray
     """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
+    inertia: np.ndarray
+    """Principal moments of inertia of each body, kg m². Shape: (num_bodies, 3)."""
+    axes: np.ndarray
+    """Principal axes of each body in the body's frame, quaternions (w, x, y, z).
+    Shape: (num_bodies, 4)."""
     dofs: np.ndarray
     """Properties of each DOF, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
 
@@ -52,7 +54,10 @@ class Actor:
     """
 
     __slots__ = (
+        "_reference_inertia",
+        "_reference_mass",
         "asset",
+        "axes",
         "collision_filter",
         "com",
         "dofs",
@@ -88,8 +93,15 @@ class Actor:
         """Mass of each body, kg. Shape: (num_bodies,)."""
         self.com: np.ndarray = asset.com
         """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
+        self.axes: np.ndarray = asset.axes
+        """Principal axes of each body in the body's frame, quaternions (w, x, y, z).
+        Shape: (num_bodies, 4)."""
         self.dofs: np.ndarray = asset.dof_properties
         """Properties of each DOF, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
+        # A body that gets heavier keeps its distribution of mass: the inertia for one mass gives
+        # that for any.
+        self._reference_mass: np.ndarray = asset.mass
+        self._reference_inertia: np.ndarray = asset.inertia
 
     def collides_with(self, other: "Actor") -> bool:
         """Return True if two actors, or the parts of one, collide.
@@ -100,9 +112,33 @@ class Actor:
         meets = self.group == other.group or -1 in (self.group, other.group)
         return meets and not self.collision_filter & other.collision_filter
 
+    def get_inertia(self) -> np.ndarray:
+        """Return the principal moments of inertia of each body, kg m². Shape: (num_bodies, 3)."""
+        return self._reference_inertia * (self.mass / self._reference_mass)[:, None]
+
+    def set_inertia(self, bodies: np.ndarray, moments: np.ndarray, axes: np.ndarray) -> None:
+        """Set the inertia of some bodies, for their present masses.
+
+        Args:
+            bodies: Bodies whose inertia is set. Shape: (num_bodies,), bool.
+            moments: Principal moments, kg m². Shape: (num_bodies, 3).
+            axes: Principal axes, quaternions (w, x, y, z). Shape: (num_bodies, 4).
+        """
+        columns = bodies[:, None]
+        self._reference_mass = np.where(bodies, self.mass, self._reference_mass)
+        self._reference_inertia = np.where(columns, moments, self._reference_inertia)
+        self.axes = np.where(columns, axes, self.axes)
+
     def get_properties(self) -> ActorProperties:
         """Return the properties in which it may differ from others."""
-        return ActorProperties(friction=self.friction, mass=self.mass, com=self.com, dofs=self.dofs)
+        return ActorProperties(
+            friction=self.friction,
+            mass=self.mass,
+            com=self.com,
+            inertia=self.get_inertia(),
+            axes=self.axes,
+            dofs=self.dofs,
+        )
 
 
 def stack_properties(actors: list[Actor]) -> ActorProperties:
@@ -111,6 +147,8 @@ def stack_properties(actors: list[Actor]) -> ActorProperties:
         friction=np.stack([actor.friction for actor in actors]),
         mass=np.stack([actor.mass for actor in actors]),
         com=np.stack([actor.com for actor in actors]),
+        inertia=np.stack([actor.get_inertia() for actor in actors]),
+        axes=np.stack([actor.axes for actor in actors]),
         dofs=np.stack([actor.dofs for actor in actors]),
     )
 
@@ -128,20 +166,20 @@ class FieldValues:
 
 
 def make_field_values(
-    model: mujoco.MjModel, part: Part, asset: Asset, ground: Ground | None, own: ActorProperties
+    model: mujoco.MjModel, part: Part, ground: Ground | None, own: ActorProperties
 ) -> list[FieldValues]:
     """Return the fields of the model that the properties of an actor decide.
 
     The force of a DOF, limited by its effort, depends on its drive mode:
 
     * POS: ``kp (target − q) − (kd + kp h) v`` with the physics step h
+    * VEL: ``kd (target − v)``
     * EFFORT: the force that is set, minus ``kd v``
     * NONE: ``−kd v``
 
     Args:
         model: The model.
         part: The actor's parts of its arrays.
-        asset: Robot of the actor.
         ground: The ground. None: there is no ground.
         own: Properties of the actor, in one environment or in each.
     """
@@ -149,15 +187,14 @@ def make_field_values(
     if ground is not None:
         # PhysX takes the average of two shapes (legged_gym, anymal_c_flat_config).
         friction = 0.5 * (own.friction + ground.friction)
-    # A body that gets heavier keeps its distribution of mass.
-    inertia = asset.inertia * (own.mass / asset.mass)[..., None]
     mode = own.dofs["driveMode"]
     kd = own.dofs["damping"].astype(float)
-    kp = np.where(mode == DOF_MODE_POS, own.dofs["stiffness"], 0.0)
+    kp = np.where(mode == DofDriveMode.DOF_MODE_POS, own.dofs["stiffness"], 0.0)
     # The engine integrates damping implicitly and stiffness explicitly. The term kp h makes the
     # stiffness implicit too, as in PhysX.
     damping = -kd - kp * model.opt.timestep
-    gain = np.where(mode == DOF_MODE_EFFORT, 1.0, kp)
+    gain = np.where(mode == DofDriveMode.DOF_MODE_EFFORT, 1.0, kp)
+    gain = np.where(mode == DofDriveMode.DOF_MODE_VEL, kd, gain)
     effort = own.dofs["effort"].astype(float)
     limits = np.stack((own.dofs["lower"], own.dofs["upper"]), axis=-1).astype(float)
     limits = np.where(own.dofs["hasLimits"][..., None], limits, (-LARGEST, LARGEST))
@@ -165,8 +202,9 @@ def make_field_values(
     return [
         FieldValues("geom_friction", (part.geoms, 0), friction),
         FieldValues("body_mass", (part.bodies,), own.mass),
-        FieldValues("body_inertia", (part.bodies,), inertia),
+        FieldValues("body_inertia", (part.bodies,), own.inertia),
         FieldValues("body_ipos", (part.bodies,), own.com),
+        FieldValues("body_iquat", (part.bodies,), own.axes),
         FieldValues("actuator_gainprm", (part.dofs, 0), gain),
         FieldValues("actuator_biasprm", (part.dofs, 1), -kp),
         FieldValues("actuator_biasprm", (part.dofs, 2), damping),

@@ -1,12 +1,17 @@
 """Robots from URDF and MJCF files, with the bodies, joints and names that Isaac Gym gives them."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 
-from legged_envs.compat.isaac_gym.records import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
+from legged_envs.compat.isaac_gym.enums import DofDriveMode
+from legged_envs.compat.isaac_gym.index_range import IndexRange
+from legged_envs.compat.isaac_gym.record import LARGEST
+from legged_envs.compat.isaac_gym.records import DOF_DTYPE, AssetOptions, ForceSensorProperties
+from legged_envs.compat.isaac_gym.vectors import Transform
 from legged_envs.robots.reading.inertia import LEAST_INERTIA
 from legged_envs.robots.reading.mjcf import read_mjcf
 from legged_envs.robots.reading.root import free_root
@@ -21,6 +26,18 @@ GROUP_OF_HIDDEN = 3
 
 ERROR_LENGTH = 400
 """Largest number of characters of a reader's error that is passed on."""
+
+
+@dataclass
+class ForceSensor:
+    """A force sensor of a robot."""
+
+    body: int
+    """Index of its body in the robot."""
+    pose: Transform
+    """Its pose in the frame of the body."""
+    properties: ForceSensorProperties
+    """What it measures."""
 
 
 class Asset:
@@ -66,15 +83,35 @@ class Asset:
         """Center of mass of each body in the body's frame, m. Shape: (num_bodies, 3)."""
         self.inertia: np.ndarray = model.body_inertia[1:]
         """Principal moments of inertia of each body, kg m². Shape: (num_bodies, 3)."""
+        self.axes: np.ndarray = model.body_iquat[1:]
+        """Principal axes of each body in the body's frame, quaternions (w, x, y, z).
+        Shape: (num_bodies, 4)."""
+        self.dof_slides = model.jnt_type[dof_joints] == mujoco.mjtJoint.mjJNT_SLIDE
+        """True for the joints that slide. Shape: (num_dofs,)."""
         self.dof_properties = self._make_dof_properties(model, dof_joints)
         """Properties of the joints, with the fields ``DOF_DTYPE``. Shape: (num_dofs,)."""
         shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+
+        self.shape_bodies: np.ndarray = model.geom_bodyid[shapes] - 1
+        """Index of the body of each shape that collides. Shape: (num_shapes,)."""
+        self.force_sensors: list[ForceSensor] = []
+        """Force sensors of actors that are created next."""
         # A URDF has no friction, so each shape has Isaac Gym's default.
         self.friction: np.ndarray = np.ones(len(shapes))
         """Coefficient of friction of each shape that collides, for actors that are created next.
         Shape: (num_shapes,)."""
         if path.suffix == ".xml":
             self.friction = model.geom_friction[shapes, 0]
+
+    def list_shape_ranges(self) -> list[IndexRange]:
+        """Return the shapes of each body that collide, as a range of indices."""
+        ranges = []
+        for body in range(len(self.body_names)):
+            # MuJoCo sorts shapes by their bodies.
+            start = int(np.searchsorted(self.shape_bodies, body))
+            end = int(np.searchsorted(self.shape_bodies, body, side="right"))
+            ranges.append(IndexRange(start, end - start))
+        return ranges
 
     def read(self, visuals: bool) -> mujoco.MjSpec:
         """Read the file.
@@ -171,10 +208,10 @@ class Asset:
 
 def _check_source(path: Path, options: AssetOptions) -> None:
     mode = options.default_dof_drive_mode
-    if mode not in DRIVE_MODES:
+    if mode not in tuple(DofDriveMode):
         raise ValueError(
-            "load_asset: default_dof_drive_mode must be DOF_MODE_NONE, _POS or _EFFORT "
-            f"{DRIVE_MODES}, got {mode!r}"
+            "load_asset: default_dof_drive_mode must be one of gymapi.DofDriveMode, 0 to 3, "
+            f"got {mode!r}"
         )
     if options.density < 0:
         raise ValueError(f"load_asset: density must not be negative, got {options.density:g}")

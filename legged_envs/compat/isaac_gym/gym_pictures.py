@@ -4,9 +4,18 @@ import time
 
 import numpy as np
 
-from legged_envs.compat.isaac_gym.records import IMAGE_COLOR, CameraProperties, Vec3
+from legged_envs.compat.isaac_gym.enums import CameraFollowMode, ImageType
+from legged_envs.compat.isaac_gym.gymtorch import Descriptor
+from legged_envs.compat.isaac_gym.records import CameraProperties
 from legged_envs.compat.isaac_gym.sim import Env, Sim
-from legged_envs.compat.isaac_gym.viewer import Camera, Viewer
+from legged_envs.compat.isaac_gym.vectors import Transform, Vec3
+from legged_envs.compat.isaac_gym.viewer import (
+    ActionEvent,
+    Camera,
+    Mount,
+    Viewer,
+    add_alpha,
+)
 
 LONGEST_WAIT = 1.0
 """Longest time that ``sync_frame_time`` waits, s."""
@@ -17,24 +26,94 @@ class PictureFunctions:
 
     def create_camera_sensor(self, env: Env, properties: CameraProperties) -> Camera:
         """Return a camera that looks at one environment."""
-        return Camera(env.sim, properties, env.index)
+        camera = Camera(env.sim, properties.copy(), env.index)
+        env.sim.cameras.append(camera)
+        return camera
+
+    def destroy_camera_sensor(self, sim: Sim, env: Env, camera: Camera) -> None:
+        """Release a camera."""
+        if camera in sim.cameras:
+            sim.cameras.remove(camera)
+        camera.close()
 
     def set_camera_location(self, camera: Camera, env: Env, position: Vec3, target: Vec3) -> None:
         """Move a camera to a position, m, and let it look at a target, m."""
         camera.look_at(position, target)
 
-    def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> np.ndarray:
-        """Return red, green, blue and 255 of each pixel. Shape: (height, 4 · width), uint8.
+    def set_camera_transform(self, camera: Camera, env: Env, pose: Transform) -> None:
+        """Move a camera to a pose. It looks along its axis x, with z up."""
+        camera.mount = None
+        camera.pose = pose.copy()
+
+    def get_camera_transform(self, sim: Sim, env: Env, camera: Camera) -> Transform:
+        """Return the present pose of a camera."""
+        return camera.get_pose().copy()
+
+    def attach_camera_to_body(
+        self,
+        camera: Camera,
+        env: Env,
+        body: int,
+        pose: Transform,
+        mode: int = CameraFollowMode.FOLLOW_TRANSFORM,
+    ) -> None:
+        """Let a camera move with a body.
+
+        Args:
+            camera: The camera.
+            env: The environment.
+            body: Index of the body in the environment.
+            pose: Pose of the camera in the frame of the body.
+            mode: FOLLOW_TRANSFORM, or FOLLOW_POSITION, in which it does not turn with the body.
 
         Raises:
-            NotImplementedError: If ``type`` is not IMAGE_COLOR.
+            ValueError: If there is no such body.
         """
-        if type != IMAGE_COLOR:
-            raise NotImplementedError(f"get_camera_image draws IMAGE_COLOR alone, got {type!r}")
-        picture = camera.picture()
+        if not 0 <= body < env.count_bodies():
+            raise ValueError(
+                f"attach_camera_to_body: the body must be 0 to {env.count_bodies() - 1}, "
+                f"got {body}: take it from find_actor_rigid_body_handle"
+            )
+        camera.mount = Mount(body, pose.copy(), int(mode))
+
+    def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> np.ndarray:
+        """Return a picture of the present state.
+
+        Returns:
+            IMAGE_COLOR: red, green, blue and 255 of each pixel, (height, 4 · width), uint8.
+            IMAGE_DEPTH: the distance along the axis of view times −1, m, (height, width), float32,
+            which is −∞ where there is nothing.
+
+        Raises:
+            NotImplementedError: If ``type`` is another one.
+        """
+        _check_image_type("get_camera_image", type)
+        picture = camera.picture(type)
+        if type == ImageType.IMAGE_DEPTH:
+            return picture
         # Isaac Gym's pictures have an alpha channel, and pixels in one row of bytes.
-        opaque = np.full_like(picture[..., :1], 255)
-        return np.dstack((picture, opaque)).reshape(len(picture), -1)
+        return add_alpha(picture).reshape(len(picture), -1)
+
+    def get_camera_image_gpu_tensor(
+        self, sim: Sim, env: Env, camera: Camera, type: int
+    ) -> Descriptor:
+        """Return a tensor of pictures on the device of the simulation.
+
+        ``render_all_camera_sensors`` fills it anew.
+
+        Returns:
+            IMAGE_COLOR: (height, width, 4), uint8. IMAGE_DEPTH: (height, width), float32.
+
+        Raises:
+            NotImplementedError: If ``type`` is another one.
+        """
+        _check_image_type("get_camera_image_gpu_tensor", type)
+        return Descriptor(camera.get_tensor(type))
+
+    def render_all_camera_sensors(self, sim: Sim) -> None:
+        """Draw the present state into the tensors of all cameras."""
+        for camera in sim.cameras:
+            camera.update_tensors()
 
     def create_viewer(self, sim: Sim, properties: CameraProperties) -> Viewer:
         """Return a window that shows environment 0.
@@ -56,9 +135,25 @@ class PictureFunctions:
         """Return True if the user closed a window."""
         return not viewer.open
 
-    def query_viewer_action_events(self, viewer: Viewer) -> list[object]:
-        """Return an empty list: MuJoCo's window keeps its keys."""
-        return []
+    def subscribe_viewer_keyboard_event(self, viewer: Viewer, key: int, action: str) -> bool:
+        """Give a key a name, under which ``query_viewer_action_events`` tells that it is pressed.
+
+        MuJoCo's window has meanings of its own for some keys, which they keep.
+        """
+        viewer.actions.setdefault(int(key), []).append(action)
+        return True
+
+    def query_viewer_action_events(self, viewer: Viewer) -> list[ActionEvent]:
+        """Return the events of keys since the last call."""
+        return viewer.take_events()
+
+    def get_viewer_camera_transform(self, viewer: Viewer, env: Env | None) -> Transform:
+        """Return the pose of the camera of a window, as it was put."""
+        return viewer.get_pose()
+
+    def get_viewer_camera_handle(self, viewer: Viewer) -> Viewer:
+        """Return the window, which is its own camera."""
+        return viewer
 
     def write_viewer_image_to_file(self, viewer: Viewer, filename: str) -> None:
         """Write a picture of environment 0 into a file."""
@@ -94,7 +189,19 @@ class PictureFunctions:
         """Do nothing."""
         return True
 
-    def render_all_camera_sensors(self, *args: object) -> bool:
+    def start_access_image_tensors(self, *args: object) -> bool:
+        """Do nothing."""
+        return True
+
+    def end_access_image_tensors(self, *args: object) -> bool:
+        """Do nothing."""
+        return True
+
+    def set_light_parameters(self, *args: object) -> bool:
+        """Do nothing."""
+        return True
+
+    def add_lines(self, *args: object) -> bool:
         """Do nothing."""
         return True
 
@@ -106,6 +213,13 @@ class PictureFunctions:
         """Do nothing."""
         return True
 
-    def subscribe_viewer_keyboard_event(self, *args: object) -> bool:
-        """Do nothing."""
+    def subscribe_viewer_mouse_event(self, *args: object) -> bool:
+        """Do nothing: MuJoCo's window keeps the mouse for its camera."""
         return True
+
+
+def _check_image_type(function: str, kind: int) -> None:
+    if kind not in (ImageType.IMAGE_COLOR, ImageType.IMAGE_DEPTH):
+        raise NotImplementedError(
+            f"{function} draws IMAGE_COLOR and IMAGE_DEPTH alone, got {kind!r}"
+        )

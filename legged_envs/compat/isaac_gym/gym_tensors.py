@@ -1,9 +1,9 @@
 """Functions of Isaac Gym for tensors of states and forces."""
 
+from legged_envs.compat.isaac_gym.enums import DofDriveMode
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
-from legged_envs.compat.isaac_gym.records import DOF_MODE_EFFORT, DOF_MODE_POS
 from legged_envs.compat.isaac_gym.sim import Sim
-from legged_envs.compat.isaac_gym.state import TENSOR_COLUMNS
+from legged_envs.compat.isaac_gym.tensor_layout import TENSOR_COLUMNS
 
 
 class TensorFunctions:
@@ -33,6 +33,10 @@ class TensorFunctions:
         """Return the force of each joint, N·m. Shape: (num_dofs,)."""
         return sim.running("acquire_dof_force_tensor").acquire("dof_force")
 
+    def acquire_force_sensor_tensor(self, sim: Sim) -> Descriptor:
+        """Return the force, N, and torque, N·m, of each sensor. Shape: (num_sensors, 6)."""
+        return sim.running("acquire_force_sensor_tensor").acquire("force_sensor")
+
     def refresh_actor_root_state_tensor(self, sim: Sim) -> bool:
         """Fill the tensor of root states."""
         sim.running("refresh_actor_root_state_tensor").refresh("actor_root_state")
@@ -56,6 +60,11 @@ class TensorFunctions:
     def refresh_dof_force_tensor(self, sim: Sim) -> bool:
         """Fill the tensor of joint forces."""
         sim.running("refresh_dof_force_tensor").refresh("dof_force")
+        return True
+
+    def refresh_force_sensor_tensor(self, sim: Sim) -> bool:
+        """Fill the tensor of force sensors."""
+        sim.running("refresh_force_sensor_tensor").refresh("force_sensor")
         return True
 
     def set_actor_root_state_tensor(self, sim: Sim, values: Descriptor) -> bool:
@@ -118,17 +127,41 @@ class TensorFunctions:
 
     def set_dof_actuation_force_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the forces of joints in mode EFFORT for the next ``simulate``, N·m."""
-        state = sim.running("set_dof_actuation_force_tensor")
-        forces = state.arguments.read_values("set_dof_actuation_force_tensor", values, "dofs", 1)
-        state.drive(forces, DOF_MODE_EFFORT)
-        return True
+        function = "set_dof_actuation_force_tensor"
+        return _drive(sim, function, values, DofDriveMode.DOF_MODE_EFFORT)
 
     def set_dof_position_target_tensor(self, sim: Sim, values: Descriptor) -> bool:
         """Set the targets of joints in mode POS until the next call, rad."""
-        state = sim.running("set_dof_position_target_tensor")
-        targets = state.arguments.read_values("set_dof_position_target_tensor", values, "dofs", 1)
-        state.drive(targets, DOF_MODE_POS)
-        return True
+        function = "set_dof_position_target_tensor"
+        return _drive(sim, function, values, DofDriveMode.DOF_MODE_POS)
+
+    def set_dof_velocity_target_tensor(self, sim: Sim, values: Descriptor) -> bool:
+        """Set the targets of joints in mode VEL until the next call, rad/s."""
+        function = "set_dof_velocity_target_tensor"
+        return _drive(sim, function, values, DofDriveMode.DOF_MODE_VEL)
+
+    # These set the joints of some actors: ``actors`` has their indices, int32, ``count`` of them.
+
+    def set_dof_actuation_force_tensor_indexed(
+        self, sim: Sim, values: Descriptor, actors: Descriptor | None = None, count: int = 0
+    ) -> bool:
+        """Set the forces of joints of some actors in mode EFFORT for the next ``simulate``, N·m."""
+        function = "set_dof_actuation_force_tensor_indexed"
+        return _drive_some(sim, function, values, DofDriveMode.DOF_MODE_EFFORT, actors, count)
+
+    def set_dof_position_target_tensor_indexed(
+        self, sim: Sim, values: Descriptor, actors: Descriptor | None = None, count: int = 0
+    ) -> bool:
+        """Set the targets of joints of some actors in mode POS until the next call, rad."""
+        function = "set_dof_position_target_tensor_indexed"
+        return _drive_some(sim, function, values, DofDriveMode.DOF_MODE_POS, actors, count)
+
+    def set_dof_velocity_target_tensor_indexed(
+        self, sim: Sim, values: Descriptor, actors: Descriptor | None = None, count: int = 0
+    ) -> bool:
+        """Set the targets of joints of some actors in mode VEL until the next call, rad/s."""
+        function = "set_dof_velocity_target_tensor_indexed"
+        return _drive_some(sim, function, values, DofDriveMode.DOF_MODE_VEL, actors, count)
 
     def apply_rigid_body_force_tensors(
         self,
@@ -145,6 +178,46 @@ class TensorFunctions:
             torqueTensor: Descriptor of torques, N·m. Shape: (num_bodies, 3). None: no torques.
             space: Frame of both, a ``CoordinateSpace``.
         """
-        state = sim.running("apply_rigid_body_force_tensors")
-        state.apply_body_forces(forceTensor, torqueTensor, space)
+        function = "apply_rigid_body_force_tensors"
+        sim.running(function).apply_body_forces(function, forceTensor, torqueTensor, space)
         return True
+
+    def apply_rigid_body_force_at_pos_tensors(
+        self,
+        sim: Sim,
+        forceTensor: Descriptor,
+        posTensor: Descriptor | None = None,
+        space: int = 0,
+    ) -> bool:
+        """Apply forces at points of all bodies, for the next ``simulate``.
+
+        Args:
+            sim: The simulation.
+            forceTensor: Descriptor of forces, N. Shape: (num_bodies, 3).
+            posTensor: Descriptor of points, m. Shape: (num_bodies, 3). None: the centers of mass.
+            space: Frame of both, a ``CoordinateSpace``.
+        """
+        function = "apply_rigid_body_force_at_pos_tensors"
+        sim.running(function).apply_body_forces(function, forceTensor, None, space, posTensor)
+        return True
+
+
+def _drive(sim: Sim, function: str, values: Descriptor, mode: DofDriveMode) -> bool:
+    state = sim.running(function)
+    state.drive(state.arguments.read_values(function, values, "dofs", 1), mode)
+    return True
+
+
+def _drive_some(
+    sim: Sim,
+    function: str,
+    values: Descriptor,
+    mode: DofDriveMode,
+    actors: Descriptor | None,
+    count: int,
+) -> bool:
+    state = sim.running(function)
+    # Indices are checked before the values, and both before anything is written.
+    rows = state.arguments.read_actors(function, actors, count)
+    state.drive(state.arguments.read_values(function, values, "dofs", 1), mode, rows)
+    return True

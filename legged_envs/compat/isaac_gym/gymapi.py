@@ -1,75 +1,105 @@
 """`isaacgym.gymapi`: records of parameters, enumerations, and :func:`acquire_gym`."""
 
+from enum import IntEnum
 from functools import cache
-from typing import NoReturn
 
-from legged_envs.compat.isaac_gym.gym import Gym
-from legged_envs.compat.isaac_gym.missing import make_missing_name_error
-from legged_envs.compat.isaac_gym.records import (
-    DOF_DTYPE,
-    DOF_MODE_EFFORT,
-    DOF_MODE_NONE,
-    DOF_MODE_POS,
-    DRIVE_MODES,
-    IMAGE_COLOR,
-    KEY_ESCAPE,
-    KEY_R,
-    KEY_V,
-    LARGEST,
-    MESH_VISUAL,
-    SIM_FLEX,
-    SIM_PHYSX,
-    UP_AXIS_Y,
-    UP_AXIS_Z,
-    AssetOptions,
-    CameraProperties,
+from legged_envs.compat.isaac_gym.assets import Asset, ForceSensor
+from legged_envs.compat.isaac_gym.enums import (
+    CameraFollowMode,
     ContactCollection,
     CoordinateSpace,
+    DofDriveMode,
+    DofType,
+    ImageType,
+    IndexDomain,
+    JointType,
+    MeshNormalMode,
+    MeshType,
+    MouseInput,
+    SimType,
+    UpAxis,
+    find_member,
+    list_members,
+)
+from legged_envs.compat.isaac_gym.gym import Gym
+from legged_envs.compat.isaac_gym.gymtorch import Descriptor as Tensor
+from legged_envs.compat.isaac_gym.index_range import IndexRange
+from legged_envs.compat.isaac_gym.keys import KeyboardInput
+from legged_envs.compat.isaac_gym.missing import make_missing_name_error
+from legged_envs.compat.isaac_gym.record import LARGEST, Record
+from legged_envs.compat.isaac_gym.records import (
+    DOF_DTYPE,
+    AssetOptions,
+    CameraProperties,
+    FlexParams,
+    ForceSensorProperties,
     HeightFieldParams,
     PhysXParams,
     PlaneParams,
-    Quat,
-    Record,
     RigidBodyProperties,
     RigidShapeProperties,
     SimParams,
-    Transform,
     TriangleMeshParams,
-    Vec3,
+    VhacdParams,
 )
+from legged_envs.compat.isaac_gym.sim import Env, Sim
+from legged_envs.compat.isaac_gym.vectors import (
+    Mat33,
+    Quat,
+    SpatialForce,
+    Transform,
+    Vec3,
+    Velocity,
+)
+from legged_envs.compat.isaac_gym.viewer import ActionEvent, Viewer
 
 __all__ = [
     "DOF_DTYPE",
-    "DOF_MODE_EFFORT",
-    "DOF_MODE_NONE",
-    "DOF_MODE_POS",
-    "DRIVE_MODES",
-    "IMAGE_COLOR",
-    "KEY_ESCAPE",
-    "KEY_R",
-    "KEY_V",
     "LARGEST",
-    "MESH_VISUAL",
-    "SIM_FLEX",
-    "SIM_PHYSX",
-    "UP_AXIS_Y",
-    "UP_AXIS_Z",
+    "ActionEvent",
+    "Asset",
     "AssetOptions",
+    "CameraFollowMode",
     "CameraProperties",
     "ContactCollection",
     "CoordinateSpace",
+    "DofDriveMode",
+    "DofType",
+    "Env",
+    "FlexParams",
+    "ForceSensor",
+    "ForceSensorProperties",
+    "Gym",
     "HeightFieldParams",
+    "ImageType",
+    "IndexDomain",
+    "IndexRange",
+    "JointType",
+    "KeyboardInput",
+    "Mat33",
+    "MeshNormalMode",
+    "MeshType",
+    "MouseInput",
     "PhysXParams",
     "PlaneParams",
     "Quat",
     "Record",
     "RigidBodyProperties",
     "RigidShapeProperties",
+    "Sim",
     "SimParams",
+    "SimType",
+    "SpatialForce",
+    "Tensor",
     "Transform",
     "TriangleMeshParams",
+    "UpAxis",
     "Vec3",
+    "Velocity",
+    "VhacdParams",
+    "Viewer",
     "acquire_gym",
+    *list_members(),
 ]
 
 
@@ -79,5 +109,13 @@ def acquire_gym() -> Gym:
     return Gym()
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise make_missing_name_error(f"gymapi.{name}")
+def __getattr__(name: str) -> IntEnum:
+    """Return the member of an enumeration, such as ``gymapi.KEY_ESCAPE``.
+
+    Raises:
+        AttributeError: If there is none with this name.
+    """
+    member = find_member(name)
+    if member is None:
+        raise make_missing_name_error(f"gymapi.{name}")
+    return member

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from legged_envs.checks import check_spelling
+from legged_envs.compat.isaac_gym.enums import SimType
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
-from legged_envs.compat.isaac_gym.records import SIM_FLEX, SIM_PHYSX, SimParams, Vec3
+from legged_envs.compat.isaac_gym.record import Record
+from legged_envs.compat.isaac_gym.records import SimParams
 from legged_envs.compat.isaac_gym.torch_utils import present_device
+from legged_envs.compat.isaac_gym.vectors import Vec3
 
 
 def parse_device_str(device: str) -> tuple[str, int]:
@@ -60,7 +63,7 @@ def parse_arguments(
     args.device = args.sim_device_type
     args.use_gpu = args.sim_device_type == "cuda"
     args.use_gpu_pipeline = args.use_gpu and args.pipeline != "cpu"
-    args.physics_engine = SIM_FLEX if args.flex else SIM_PHYSX
+    args.physics_engine = SimType.SIM_FLEX if args.flex else SimType.SIM_PHYSX
     return args
 
 
@@ -108,32 +111,55 @@ def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
     """
     # Other names are ignored, so a typo would be lost without a word.
     check_spelling("the sim config", config, SimParams.FIELDS)
+    # All is written to a copy first, so that a refused configuration changes nothing.
+    parsed = params.copy()
     for name, value in config.items():
         if name == "gravity":
-            params.gravity = value if isinstance(value, Vec3) else Vec3(*value)
-        elif name == "physx":
-            part = value if isinstance(value, Mapping) else vars(value)
-            for key in params.physx.FIELDS:
-                if key in part:
-                    setattr(params.physx, key, part[key])
-        elif name != "flex" and name in SimParams.FIELDS:
-            setattr(params, name, value)
+            parsed.gravity = value if isinstance(value, Vec3) else Vec3(*value)
+        elif name in ("physx", "flex"):
+            _parse_part(value, getattr(parsed, name))
+        elif name in SimParams.FIELDS:
+            setattr(parsed, name, value)
+    for name in SimParams.FIELDS:
+        setattr(params, name, getattr(parsed, name))
+
+
+def _parse_part(config: object, part: Record) -> None:
+    """Write a part of a configuration, a dict or a class, into its record."""
+    values = config if isinstance(config, Mapping) else vars(config)
+    for name in part.FIELDS:
+        if name in values:
+            setattr(part, name, values[name])
 
 
 def draw_lines(*args: object, **kwargs: object) -> None:
     """Do nothing: no lines are drawn."""
 
 
-class WireframeBoxGeometry:
+def draw_line(*args: object, **kwargs: object) -> None:
+    """Do nothing: no lines are drawn."""
+
+
+class LineGeometry:
+    """Lines that are not drawn."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
+
+
+class AxesGeometry(LineGeometry):
+    """Axes that are not drawn."""
+
+
+class WireframeBBoxGeometry(LineGeometry):
+    """A box of two corners that is not drawn."""
+
+
+class WireframeBoxGeometry(LineGeometry):
     """A box that is not drawn."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
-
-class WireframeSphereGeometry:
+class WireframeSphereGeometry(LineGeometry):
     """A sphere that is not drawn."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 
 def __getattr__(name: str) -> NoReturn:

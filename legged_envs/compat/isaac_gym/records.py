@@ -1,48 +1,15 @@
-"""Records of parameters, enumerations and constants of `isaacgym.gymapi`."""
+"""Records of parameters and properties of `isaacgym.gymapi`."""
 
-import copy
-from enum import IntEnum
-from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from legged_envs.checks import did_you_mean
-
-LARGEST = 3.4028234663852886e38
-"""Value that stands for infinity in Isaac Gym: the largest float32."""
-
-
-class ContactCollection(IntEnum):
-    """Substeps whose contacts are collected. Accepted without effect."""
-
-    CC_NEVER = 0
-    CC_LAST_SUBSTEP = 1
-    CC_ALL_SUBSTEPS = 2
-
-
-class CoordinateSpace(IntEnum):
-    """Frame of a force that is applied to a body."""
-
-    ENV_SPACE = 0
-    LOCAL_SPACE = 1
-    GLOBAL_SPACE = 2
-
-
-# The numbers are those of Isaac Gym, because codebases write some of them as numbers.
-SIM_PHYSX = 0
-SIM_FLEX = 1
-UP_AXIS_Y = 0
-UP_AXIS_Z = 1
-DOF_MODE_NONE = 0
-DOF_MODE_POS = 1
-DOF_MODE_EFFORT = 3
-IMAGE_COLOR = 0
-MESH_VISUAL = 1
-KEY_ESCAPE = 256
-KEY_R = 82
-KEY_V = 86
-
-DRIVE_MODES = (DOF_MODE_NONE, DOF_MODE_POS, DOF_MODE_EFFORT)
-"""Drive modes of a joint that the engine has."""
+from legged_envs.compat.isaac_gym.enums import (
+    ContactCollection,
+    DofDriveMode,
+    MeshNormalMode,
+    UpAxis,
+)
+from legged_envs.compat.isaac_gym.record import Record
+from legged_envs.compat.isaac_gym.vectors import Mat33, Transform, Vec3
 
 DOF_DTYPE = [
     ("hasLimits", "?"),
@@ -57,82 +24,6 @@ DOF_DTYPE = [
     ("armature", "f4"),
 ]
 """Fields of the NumPy array of the properties of joints."""
-
-
-class Record:
-    """Named fields with defaults, which are given in their order or by name.
-
-    A value for a float, such as a tensor of one element, is converted to a float. None stands for
-    the default.
-
-    Raises:
-        AttributeError: If there is no such field.
-        TypeError: If there are too many values, or a value is not the record that a field holds.
-        ValueError: If a float is not finite.
-    """
-
-    FIELDS: ClassVar[dict[str, Any]]
-    """Default of each field, by its name."""
-
-    def __init__(self, *values: Any, **named: Any):
-        if len(values) > len(self.FIELDS):
-            raise TypeError(
-                f"{type(self).__name__} has {len(self.FIELDS)} fields, got {len(values)} values"
-            )
-        given = dict(zip(self.FIELDS, values, strict=False))
-        given.update(named)
-        for name in {**self.FIELDS, **given}:
-            value = given.get(name)
-            if value is None:
-                # Records may be fields of records, so each gets a copy of its own.
-                value = copy.deepcopy(self.FIELDS.get(name))
-            setattr(self, name, value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        record = type(self).__name__
-        if name not in self.FIELDS:
-            raise AttributeError(
-                f"gymapi.{record} has no field {name!r}; "
-                f"{did_you_mean(name, self.FIELDS)}it has: {', '.join(self.FIELDS)}"
-            )
-        expected = type(self.FIELDS[name])
-        if expected is float:
-            # Codebases write elements of tensors and NumPy scalars into records.
-            value = float(value.item() if hasattr(value, "item") else value)
-            if not isfinite(value):
-                raise ValueError(f"gymapi.{record}.{name} must be finite, got {value}")
-        elif issubclass(expected, Record) and not isinstance(value, expected):
-            raise TypeError(
-                f"gymapi.{record}.{name} must be a gymapi.{expected.__name__}, got {value!r}"
-            )
-        object.__setattr__(self, name, value)
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-
-class Vec3(Record):
-    """A vector with the components x, y and z."""
-
-    FIELDS: ClassVar = {"x": 0.0, "y": 0.0, "z": 0.0}
-
-    @property
-    def values(self) -> tuple[float, float, float]:
-        """The components (x, y, z)."""
-        return self.x, self.y, self.z
-
-
-class Quat(Record):
-    """A quaternion with the components x, y, z and w."""
-
-    FIELDS: ClassVar = {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}
-
-
-class Transform(Record):
-    """A pose: the position ``p``, m, and the orientation ``r``."""
-
-    FIELDS: ClassVar = {"p": Vec3(), "r": Quat()}
 
 
 class PhysXParams(Record):
@@ -158,18 +49,46 @@ class PhysXParams(Record):
     }
 
 
+class FlexParams(Record):
+    """Parameters of FleX, which is not here. They have no effect."""
+
+    FIELDS: ClassVar = {
+        "solver_type": 5,
+        "num_outer_iterations": 4,
+        "num_inner_iterations": 20,
+        "relaxation": 0.75,
+        "warm_start": 0.4,
+        "shape_collision_distance": 0.0,
+        "shape_collision_margin": 0.1,
+        "deterministic_mode": False,
+        "contact_regularization": 0.0,
+        "geometric_stiffness": 0.0,
+        "static_friction": 0.0,
+        "dynamic_friction": 0.0,
+        "particle_friction": 0.0,
+        "friction_mode": 2,
+        "max_rigid_contacts": 0,
+        "max_soft_contacts": 0,
+        "return_contacts": True,
+    }
+
+
 class SimParams(Record):
     """Parameters of a simulation, such as its time step ``dt``, s, and ``gravity``, m/s²."""
 
     FIELDS: ClassVar = {
         "dt": 1 / 60,
         "substeps": 2,
-        "up_axis": UP_AXIS_Y,
+        "up_axis": UpAxis.UP_AXIS_Y,
         "gravity": Vec3(0.0, -9.8, 0.0),
         "use_gpu_pipeline": False,
         "num_client_threads": 0,
         "physx": PhysXParams(),
-        "flex": None,
+        "flex": FlexParams(),
+        "enable_actor_creation_warning": True,
+        "stress_visualization": False,
+        "stress_visualization_min": 0.0,
+        "stress_visualization_max": 0.0,
     }
 
     def check(self, function: str) -> None:
@@ -190,6 +109,27 @@ class SimParams(Record):
             )
 
 
+class VhacdParams(Record):
+    """Parameters of a convex decomposition. They have no effect: each mesh is one convex shape."""
+
+    FIELDS: ClassVar = {
+        "resolution": 100000,
+        "concavity": 0.0025,
+        "alpha": 0.04,
+        "beta": 0.05,
+        "convex_hull_approximation": True,
+        "convex_hull_downsampling": 4,
+        "max_convex_hulls": 64,
+        "max_num_vertices_per_ch": 64,
+        "min_volume_per_ch": 0.0001,
+        "mode": 0,
+        "ocl_acceleration": True,
+        "pca": 0,
+        "plane_downsampling": 4,
+        "project_hull_vertices": True,
+    }
+
+
 class AssetOptions(Record):
     """Options of reading a robot file.
 
@@ -198,7 +138,7 @@ class AssetOptions(Record):
     """
 
     FIELDS: ClassVar = {
-        "default_dof_drive_mode": DOF_MODE_NONE,
+        "default_dof_drive_mode": DofDriveMode.DOF_MODE_NONE,
         "density": 1000.0,
         "armature": 0.0,
         "thickness": 0.02,
@@ -214,6 +154,15 @@ class AssetOptions(Record):
         "max_linear_velocity": 1000.0,
         "enable_gyroscopic_forces": True,
         "use_physx_armature": True,
+        "override_com": False,
+        "override_inertia": False,
+        "convex_decomposition_from_submeshes": False,
+        "vhacd_enabled": False,
+        "vhacd_params": VhacdParams(),
+        "mesh_normal_mode": MeshNormalMode.FROM_ASSET,
+        "slices_per_cylinder": 20,
+        "min_particle_mass": 1e-12,
+        "tendon_limit_stiffness": 1.0,
     }
 
 
@@ -282,17 +231,50 @@ class RigidShapeProperties(Record):
 
 
 class RigidBodyProperties(Record):
-    """Mass of a body, kg, and its center of mass ``com`` in the frame of the body, m."""
+    """Properties of a body.
 
-    FIELDS: ClassVar = {"mass": 0.0, "com": Vec3()}
+    ``mass`` is in kg. ``com`` is the center of mass in the frame of the body, m. ``inertia`` is the
+    matrix of inertia about the center of mass, along the axes of the body, kg m². ``invMass`` and
+    ``invInertia`` are read only: what is written there has no effect.
+    """
+
+    FIELDS: ClassVar = {
+        "mass": 0.0,
+        "com": Vec3(),
+        "inertia": Mat33(),
+        "invMass": 0.0,
+        "invInertia": Mat33(),
+        "flags": 0,
+    }
+
+
+class ForceSensorProperties(Record):
+    """What a force sensor measures.
+
+    ``enable_constraint_solver_forces`` adds the forces of contacts,
+    ``enable_forward_dynamics_forces`` all others: of gravity, of joints, and those that are
+    applied. With both, a body at rest has none.
+    """
+
+    FIELDS: ClassVar = {
+        "enable_forward_dynamics_forces": True,
+        "enable_constraint_solver_forces": True,
+        "use_world_frame": False,
+    }
 
 
 class CameraProperties(Record):
-    """Size of a picture, pixels, and its horizontal field of view, degrees."""
+    """Size of a picture, pixels, its horizontal field of view, degrees, and the range of distances
+    that are drawn, m."""
 
     FIELDS: ClassVar = {
         "width": 1600,
         "height": 900,
         "horizontal_fov": 90.0,
         "enable_tensors": False,
+        "near_plane": 0.001,
+        "far_plane": 2000000.0,
+        "supersampling_horizontal": 1,
+        "supersampling_vertical": 1,
+        "use_collision_geometry": False,
     }

@@ -8,6 +8,7 @@ import numpy as np
 
 from legged_envs.compat.isaac_gym.assets import Asset
 from legged_envs.compat.isaac_gym.ground import Ground
+from legged_envs.compat.isaac_gym.mesh_pieces import Piece
 from legged_envs.compat.isaac_gym.records import SimParams
 from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.scene import GROUND, add_ground, lay_terrain
@@ -40,14 +41,14 @@ class Part:
     """Index of its mocap body, −1 with a free joint."""
 
 
-def compile_scene(
+def make_scene(
     assets: Sequence[Asset],
     collisions: Collisions,
     ground: Ground | None,
     params: SimParams,
     visuals: bool = False,
-) -> mujoco.MjModel:
-    """Compile the actors of one environment and the ground.
+) -> mujoco.MjSpec:
+    """Return the specification of the actors of one environment and the ground.
 
     Each DOF has an actuator. Its gains and limits are set later, for each environment.
 
@@ -81,6 +82,11 @@ def compile_scene(
         objname="0/imu",
     )
     spec.stat.extent = 2.0
+    return spec
+
+
+def compile_scene(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Return the model of a specification from :func:`make_scene`."""
     model = spec.compile()
     # The actuators have the damping and the limits of effort, which may differ between
     # environments. Joints must not have them again.
@@ -98,10 +104,36 @@ def _add_ground(spec: mujoco.MjSpec, ground: Ground | None) -> None:
     if ground is None:
         spec.delete(floor)
     elif ground.terrain is not None:
+        if ground.has_plane_too:
+            _add_plane(spec, ground)
         lay_terrain(spec, ground.terrain)
+        for i, piece in enumerate(ground.pieces):
+            _add_piece(spec, i, piece)
     else:
         floor.alt.zaxis = ground.normal
         floor.pos = -ground.distance * np.array(ground.normal)
+
+
+def _add_plane(spec: mujoco.MjSpec, ground: Ground) -> None:
+    """Add a plane under a height field."""
+    plane = spec.worldbody.add_geom(name="plane", type=mujoco.mjtGeom.mjGEOM_PLANE)
+    plane.size = [0.0, 0.0, 1.0]
+    plane.alt.zaxis = ground.normal
+    plane.pos = -ground.distance * np.array(ground.normal)
+
+
+def _add_piece(spec: mujoco.MjSpec, index: int, piece: Piece) -> None:
+    """Add a static piece of the ground: a box if it is one, which is faster than a mesh."""
+    name = f"ground_piece_{index}"
+    box = piece.get_box()
+    if box is not None:
+        center, half_sides = box
+        spec.worldbody.add_geom(
+            name=name, type=mujoco.mjtGeom.mjGEOM_BOX, pos=center, size=half_sides
+        )
+        return
+    spec.add_mesh(name=name, uservert=piece.points.ravel())
+    spec.worldbody.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
 
 
 def _add_actor(

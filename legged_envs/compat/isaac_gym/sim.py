@@ -2,6 +2,8 @@
 
 import copy
 import os
+import time
+from typing import TYPE_CHECKING
 
 import mujoco
 import mujoco.batch
@@ -15,11 +17,22 @@ from legged_envs.compat.isaac_gym.actor import (
     make_field_values,
     stack_properties,
 )
-from legged_envs.compat.isaac_gym.assets import Asset
-from legged_envs.compat.isaac_gym.ground import Ground
+from legged_envs.compat.isaac_gym.assets import Asset, ForceSensor
+from legged_envs.compat.isaac_gym.force_sensors import ForceSensors
+from legged_envs.compat.isaac_gym.ground import Ground, MeshInput, join_meshes
 from legged_envs.compat.isaac_gym.records import SimParams
-from legged_envs.compat.isaac_gym.scene import Collisions, Part, compile_scene, find_parts
+from legged_envs.compat.isaac_gym.scene import (
+    Collisions,
+    Part,
+    compile_scene,
+    find_parts,
+    make_scene,
+)
 from legged_envs.compat.isaac_gym.state import State
+
+if TYPE_CHECKING:
+    from legged_envs.compat.isaac_gym.pictures import PictureMaker
+    from legged_envs.compat.isaac_gym.viewer import Camera
 
 POSE_TO_ENGINE = [0, 1, 2, 6, 3, 4, 5]
 """Order that makes a pose with (w, x, y, z) of a pose with (x, y, z, w)."""
@@ -57,6 +70,30 @@ class Env:
             )
         return self.actors[handle]
 
+    def count_bodies(self) -> int:
+        """Return the number of bodies of all actors."""
+        return sum(len(actor.asset.body_names) for actor in self.actors)
+
+    def count_dofs(self) -> int:
+        """Return the number of joints of all actors that move."""
+        return sum(len(actor.asset.dof_names) for actor in self.actors)
+
+    def count_force_sensors(self) -> int:
+        """Return the number of force sensors of all actors."""
+        return sum(len(actor.asset.force_sensors) for actor in self.actors)
+
+    def locate_bodies(self, handle: int) -> range:
+        """Return the indices of an actor's bodies in the environment."""
+        own = len(self.actor(handle).asset.body_names)
+        start = sum(len(actor.asset.body_names) for actor in self.actors[:handle])
+        return range(start, start + own)
+
+    def locate_dofs(self, handle: int) -> range:
+        """Return the indices of an actor's joints in the environment."""
+        own = len(self.actor(handle).asset.dof_names)
+        start = sum(len(actor.asset.dof_names) for actor in self.actors[:handle])
+        return range(start, start + own)
+
     def collisions(self) -> Collisions:
         """Return True for each two actors that collide."""
         rows = []
@@ -85,12 +122,22 @@ class Sim:
         """Device of the tensors."""
         self.ground: Ground | None = None
         """The ground. None: there is no ground."""
+        self.plane: Ground | None = None
+        """The plane that was added. None: there is no plane."""
+        self.meshes: list[MeshInput] = []
+        """The triangle meshes that were added."""
         self.state: State | None = None
         """The running simulation. None before ``prepare_sim``."""
         self.envs: list[Env] = []
         """Environments."""
         self.shown = (0.0, 0)
         """Time, s, and frame of the last call of ``sync_frame_time``."""
+        self.cameras: list[Camera] = []
+        """Cameras."""
+        self.picture_maker: PictureMaker | None = None
+        """What draws the pictures of all cameras. None before the first picture."""
+        self.created_at = time.monotonic()
+        """Time at which it was made, s."""
         self.destroyed = False
         """True after ``destroy_sim``."""
 
@@ -127,6 +174,10 @@ class Sim:
 
     def destroy(self) -> None:
         """Release the memory of the engine."""
+        if self.picture_maker is not None:
+            self.picture_maker.close()
+        self.picture_maker = None
+        self.cameras = []
         self.state = None
         self.envs = []
         self.destroyed = True
@@ -149,6 +200,7 @@ class Sim:
         """
         self.need_setup("prepare_sim")
         self._check_envs()
+        self._join_grounds()
         model = self.compile()
         parts = find_parts(model, self.envs[0].assets())
         fields = self._gather_fields(model, parts)
@@ -161,7 +213,8 @@ class Sim:
         dofs = []
         for env in self.envs:
             dofs.append(np.concatenate([actor.dofs for actor in env.actors]))
-        state = State(batch, parts, self.params.substeps, np.stack(dofs), self.device)
+        sensors = ForceSensors(batch, self._place_force_sensors(parts))
+        state = State(batch, parts, self.params.substeps, np.stack(dofs), sensors, self.device)
         for field in fields:
             if (field.values != field.values[0]).any():
                 batch.expand(field.name)[(slice(None), *field.place)] = field.values
@@ -174,18 +227,35 @@ class Sim:
         self.state = state
         return True
 
+    def _join_grounds(self) -> None:
+        """Make one ground of several meshes and a plane."""
+        if len(self.meshes) > 1:
+            self.ground = join_meshes(self.meshes)
+        if self.meshes and self.plane is not None and self.ground is not None:
+            self.ground.has_plane_too = True
+            self.ground.normal = self.plane.normal
+            self.ground.distance = self.plane.distance
+
     def _gather_fields(self, model: mujoco.MjModel, parts: list[Part]) -> list[FieldValues]:
         """Return the fields of all actors, with a value for each environment."""
         fields = []
         for k, part in enumerate(parts):
             actors = [env.actors[k] for env in self.envs]
             own = stack_properties(actors)
-            fields += make_field_values(model, part, actors[0].asset, self.ground, own)
+            fields += make_field_values(model, part, self.ground, own)
             if part.is_free:
                 # The engine puts a robot with numbers that are not finite back to qpos0.
                 pose = np.array(actors[0].pose)[POSE_TO_ENGINE]
                 model.qpos0[part.qpos : part.qpos + 7] = pose
         return fields
+
+    def _place_force_sensors(self, parts: list[Part]) -> list[tuple[int, ForceSensor]]:
+        """Return each force sensor of an environment, with its body in the model."""
+        placed = []
+        for part, asset in zip(parts, self.envs[0].assets(), strict=True):
+            for sensor in asset.force_sensors:
+                placed.append((part.bodies.start + sensor.body, sensor))
+        return placed
 
     def _count_threads(self) -> int:
         """Return the number of threads of the engine: at most one per core."""
@@ -207,14 +277,22 @@ class Sim:
             torch.tensor(poses, dtype=torch.float64), (0, NUM_VELOCITIES)
         )
 
+    def make_spec(self, visuals: bool = False) -> mujoco.MjSpec:
+        """Return the specification of environment 0 with the values of its robots' files.
+
+        Args:
+            visuals: Add the shapes that are only seen.
+        """
+        first = self.envs[0]
+        return make_scene(first.assets(), first.collisions(), self.ground, self.params, visuals)
+
     def compile(self, visuals: bool = False) -> mujoco.MjModel:
         """Return a model of environment 0 with the values of its robots' files.
 
         Args:
             visuals: Add the shapes that are only seen.
         """
-        first = self.envs[0]
-        return compile_scene(first.assets(), first.collisions(), self.ground, self.params, visuals)
+        return compile_scene(self.make_spec(visuals))
 
     def _check_envs(self) -> None:
         if not self.envs or not self.envs[0].actors:
@@ -239,6 +317,7 @@ class Sim:
         friction: np.ndarray | None = None,
         mass: np.ndarray | None = None,
         com: np.ndarray | None = None,
+        inertia: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
         dofs: np.ndarray | None = None,
     ) -> bool:
         """Set properties of an actor, before or after ``prepare_sim``.
@@ -249,6 +328,8 @@ class Sim:
             friction: Coefficient of friction of each shape that collides.
             mass: Mass of each body, kg.
             com: Center of mass of each body in the body's frame, m.
+            inertia: Bodies that get another inertia as a mask, and the principal moments and axes
+                of all bodies.
             dofs: Properties of each DOF, with the fields ``DOF_DTYPE``.
 
         Returns:
@@ -261,6 +342,8 @@ class Sim:
             actor.mass = mass
         if com is not None:
             actor.com = com
+        if inertia is not None:
+            actor.set_inertia(*inertia)
         if dofs is not None:
             actor.dofs = dofs
         if self.state is not None:
@@ -273,7 +356,7 @@ class Sim:
         state.modes[env_id, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
         state.max_speeds[env_id, part.dofs] = torch.from_numpy(actor.dofs["velocity"].copy())
         own = actor.get_properties()
-        for field in make_field_values(state.model, part, actor.asset, self.ground, own):
+        for field in make_field_values(state.model, part, self.ground, own):
             expanded = state.batch.expanded(field.name)
             present = getattr(state.model, field.name) if expanded is None else expanded[env_id]
             # Unchanged fields are left alone: an expanded field takes memory in all environments,
@@ -282,6 +365,8 @@ class Sim:
                 state.batch.expand(field.name)[env_id][field.place] = field.values
                 if field.name in CONSTANT_INPUTS:
                     state.constants_changed[env_id] = True
+                    # Centers of mass, and velocities at them, are others now.
+                    state.mark_moved()
 
     def set_params(self, params: SimParams) -> None:
         """Set the parameters.

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legged_envs.compat.isaac_gym.enums import CoordinateSpace, DofDriveMode
+from legged_envs.compat.isaac_gym.force_sensors import ForceSensors
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
-from legged_envs.compat.isaac_gym.records import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.compat.isaac_gym.scene import Part
 from legged_envs.compat.isaac_gym.tensor_arguments import TensorArguments
+from legged_envs.compat.isaac_gym.tensor_layout import TENSOR_COLUMNS, TENSOR_ROWS
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_rotate_inverse
 
 ENGINE_TO_ISAAC = [1, 2, 3, 0]
@@ -34,33 +36,14 @@ DIVERGENCE_WARNINGS = slice(
 NUM_ENVS_IN_WARNING = 8
 """Largest number of environments that a warning lists."""
 
-TENSOR_COLUMNS = {
-    "actor_root_state": 13,
-    "dof_state": 2,
-    "net_contact_force": 3,
-    "rigid_body_state": 13,
-    "dof_force": 1,
-}
-"""Number of columns of each tensor."""
-
-TENSOR_ROWS = {
-    "actor_root_state": "actors",
-    "dof_state": "dofs",
-    "net_contact_force": "bodies",
-    "rigid_body_state": "bodies",
-    "dof_force": "dofs",
-}
-"""What the rows of each tensor belong to."""
-
 
 class State:
     """The environments of a running simulation.
 
     Rows of tensors are ordered by environment, then by actor.
 
-    Root and DOF tensors are current after a step and after a setter. The state of bodies is
-    evaluated anew when it is refreshed. Contact forces and DOF forces are those of the last physics
-    step.
+    Root and DOF tensors are current after a step and after a setter, states of bodies when they are
+    refreshed. Contact forces and DOF forces are those of the last physics step.
 
     Args:
         batch: The engine.
@@ -68,6 +51,7 @@ class State:
         substeps: Number of physics steps per ``simulate``.
         dof_properties: Properties of the DOFs, with the fields ``DOF_DTYPE``.
             Shape: (num_envs, num_dofs).
+        force_sensors: The force sensors.
         device: Device of the tensors.
     """
 
@@ -77,6 +61,7 @@ class State:
         parts: Sequence[Part],
         substeps: int,
         dof_properties: np.ndarray,
+        force_sensors: ForceSensors,
         device: torch.device,
     ):
         self.batch = batch
@@ -99,6 +84,7 @@ class State:
             "dofs": self.model.nu,
             # Body 0 is the world, which Isaac Gym does not count.
             "bodies": self.model.nbody - 1,
+            "force_sensors": force_sensors.count,
         }
 
         self.arguments = TensorArguments(self.num_envs, sizes, device)
@@ -109,13 +95,13 @@ class State:
         self.frame_count = 0
         """Number of calls of ``simulate`` so far."""
         self._substeps = substeps
+        self._force_sensors = force_sensors
         self._bind_inputs()
         joints = np.concatenate([part.joints for part in parts])
         self._dof_qpos = torch.from_numpy(self.model.jnt_qposadr[joints]).long()
         self._dof_qvel = torch.from_numpy(self.model.jnt_dofadr[joints]).long()
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
-        # True if the positions of bodies are older than those of joints.
-        self._has_moved = True
+        self._has_moved = True  # Positions of bodies are older than those of joints.
         self._forces_given = False
         self._body_forces_given = False
         self._last_applied: Tensor | None = None
@@ -170,14 +156,16 @@ class State:
         if self._body_forces_given:
             # The engine counts applied forces among the contact forces. They are subtracted when
             # these are read.
-            self._last_applied = self._applied[:, 1:, :3].clone()
+            self._last_applied = self._applied[:, 1:].clone()
             self._applied.zero_()
             self._body_forces_given = False
+        # The next evaluation of kinematics overwrites what sensors read.
+        self._force_sensors.measure(self._last_applied)
         self._warn_of_divergence()
 
     def _limit_efforts(self) -> None:
         """Clear forces of the last step, and those that would drive a fast DOF on."""
-        is_effort = self.modes == DOF_MODE_EFFORT
+        is_effort = self.modes == int(DofDriveMode.DOF_MODE_EFFORT)
         if not self._forces_given:
             self._ctrl.masked_fill_(is_effort, 0.0)
             return
@@ -202,51 +190,84 @@ class State:
             stacklevel=4,
         )
 
-    def drive(self, values: Tensor, mode: int) -> None:
+    def drive(self, values: Tensor, mode: DofDriveMode, actors: Tensor | None = None) -> None:
         """Set forces or targets of the DOFs that are in one drive mode.
 
         Args:
             values: Forces or targets of all DOFs, num_envs · num_dofs of them.
             mode: Drive mode. DOFs in another mode keep what they have.
+            actors: Indices of the actors whose DOFs are set. None: all.
         """
         values = values.reshape(self._ctrl.shape).to("cpu", torch.float64)
-        self._ctrl.copy_(torch.where(self.modes == mode, values, self._ctrl))
-        if mode == DOF_MODE_EFFORT:
+        is_set = self.modes == int(mode)
+        if actors is not None:
+            is_chosen = torch.zeros_like(is_set)
+            for k, part in enumerate(self.parts):
+                is_chosen[self._find_envs(actors, k), part.dofs] = True
+            is_set &= is_chosen
+        if mode == DofDriveMode.DOF_MODE_EFFORT:
+            # Forces count for one step, also those of actors that this call does not name.
+            if not self._forces_given:
+                self._ctrl.masked_fill_(self.modes == int(mode), 0.0)
             self._forces_given = True
+        self._ctrl.copy_(torch.where(is_set, values, self._ctrl))
 
     def apply_body_forces(
-        self, forces: Descriptor | None, torques: Descriptor | None, space: int
+        self,
+        function: str,
+        forces: Descriptor | None,
+        torques: Descriptor | None,
+        space: int,
+        places: Descriptor | None = None,
     ) -> None:
-        """Apply forces and torques at the centers of mass of bodies in the next step.
+        """Apply forces and torques to bodies in the next step.
 
         Args:
+            function: Name of the function that was called, for the error.
             forces: Descriptor of forces, N. Shape: (num_envs · num_bodies, 3). None: no change.
             torques: Descriptor of torques, N·m, in the same shape. None: no change.
-            space: Frame of both, a ``CoordinateSpace``.
+            space: Frame of all, a ``CoordinateSpace``.
+            places: Descriptor of the points at which forces act, m, in the same shape.
+                None: the centers of mass.
 
         Raises:
             ValueError: If a shape does not fit, or there is no such space.
         """
-        function = "apply_rigid_body_force_tensors"
         # Columns of the engine's array: forces are the first three, torques the last three. All is
         # checked before anything is written, so that a refused call has no effect.
         given: dict[int, Tensor] = {}
         if forces is not None:
-            given[0] = self.arguments.read_values(function, forces, "bodies", 3)
+            given[0] = self._read_vectors(function, forces)
         if torques is not None:
-            given[3] = self.arguments.read_values(function, torques, "bodies", 3)
+            given[3] = self._read_vectors(function, torques)
+        points = None if places is None else self._read_vectors(function, places)
         if space not in tuple(CoordinateSpace):
             raise ValueError(
                 f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}"
             )
-        for first_column, tensor in given.items():
-            values = tensor.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
-            if space == CoordinateSpace.LOCAL_SPACE:
-                self._update_kinematics()
-                quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
-                values = quat_apply(quat, values)
+        if space == CoordinateSpace.LOCAL_SPACE:
+            self._update_kinematics()
+            quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
+            for first_column, values in given.items():
+                given[first_column] = quat_apply(quat, values)
+            if points is not None:
+                points = quat_apply(quat, points) + self._bind_output("xpos")[:, 1:]
+        if points is not None:
+            self._update_kinematics()
+            lever = points - self._bind_output("xipos")[:, 1:]
+            given[3] = torch.linalg.cross(lever, given[0])
+        for first_column, values in given.items():
             self._applied[:, 1:, first_column : first_column + 3] = values
         self._body_forces_given = True
+
+    def _read_vectors(self, function: str, given: Descriptor) -> Tensor:
+        """Return vectors of all bodies. Shape: (num_envs, num_bodies, 3), float64."""
+        values = self.arguments.read_values(function, given, "bodies", 3)
+        return values.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
+
+    def mark_moved(self) -> None:
+        """Let states of bodies be evaluated anew when they are read."""
+        self._has_moved = True
 
     def update_constants(self) -> None:
         """Let the engine derive fields of the model where those that they depend on changed."""
@@ -271,9 +292,9 @@ class State:
     def refresh(self, name: str) -> None:
         """Fill the buffer of a tensor with the present values."""
         buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSOR_COLUMNS[name])
-        buffer.copy_(self._read(name))
+        buffer.copy_(self.read(name))
 
-    def _read(self, name: str) -> Tensor:
+    def read(self, name: str) -> Tensor:
         """Return the present values of a tensor. Shape: (num_envs, rows, columns)."""
         if name == "actor_root_state":
             return self._read_roots()
@@ -285,6 +306,8 @@ class State:
             return self._read_contact_forces()
         if name == "rigid_body_state":
             return self._read_bodies()
+        if name == "force_sensor":
+            return self._force_sensors.readings
         return self._dof_forces_of_step.unsqueeze(-1)
 
     def _read_roots(self) -> Tensor:
@@ -328,7 +351,7 @@ class State:
         forces = self._body_forces_of_step[:, 1:, 3:]
         if self._last_applied is None:
             return forces
-        return forces - self._last_applied
+        return forces - self._last_applied[..., :3]
 
     def _update_kinematics(self) -> None:
         """Evaluate where bodies are: after a step the engine has where they were before it."""

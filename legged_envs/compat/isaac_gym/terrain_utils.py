@@ -5,11 +5,36 @@ are in m. Random numbers come from NumPy's global generator. Platforms are squar
 """
 
 import math
+from importlib import import_module
+from importlib.util import find_spec
+from math import sqrt
 from typing import NoReturn
 
 import numpy as np
+from numpy.random import choice
 
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
+
+# A star import brings these modules too, as in Isaac Gym.
+__all__ = [
+    "SubTerrain",
+    "choice",
+    "convert_heightfield_to_trimesh",
+    "discrete_obstacles_terrain",
+    "np",
+    "pyramid_sloped_terrain",
+    "pyramid_stairs_terrain",
+    "random_uniform_terrain",
+    "sloped_terrain",
+    "sqrt",
+    "stairs_terrain",
+    "stepping_stones_terrain",
+    "wave_terrain",
+]
+if find_spec("scipy"):
+    # This package does not need SciPy, and codebases that do have it.
+    interpolate = import_module("scipy.interpolate")
+    __all__ += ["interpolate"]
 
 RECTANGLE_STEP = 4
 """Step of the sizes and places of obstacles, points, as in Isaac Gym."""
@@ -28,11 +53,11 @@ class SubTerrain:
 
     def __init__(
         self,
-        terrain_name: str,
-        width: int,
-        length: int,
-        vertical_scale: float,
-        horizontal_scale: float,
+        terrain_name: str = "terrain",
+        width: int = 256,
+        length: int = 256,
+        vertical_scale: float = 1.0,
+        horizontal_scale: float = 1.0,
     ):
         self.terrain_name = terrain_name
         """Name of the tile."""
@@ -98,6 +123,62 @@ def _interpolate_columns(heights: np.ndarray, count: int) -> np.ndarray:
     coarse = np.linspace(0, 1, len(heights))
     fine = np.linspace(0, 1, count)
     return np.array([np.interp(fine, coarse, column) for column in heights.T])
+
+
+def sloped_terrain(terrain: SubTerrain, slope: float = 1.0) -> SubTerrain:
+    """Add a slope that rises along x.
+
+    Args:
+        terrain: The tile.
+        slope: Rise divided by length. Negative: it falls.
+    """
+    top = int(slope * (terrain.horizontal_scale / terrain.vertical_scale) * terrain.width)
+    x = np.arange(terrain.width)[:, None]
+    terrain.height_field_raw += (top * x / terrain.width).astype(np.int16)
+    return terrain
+
+
+def wave_terrain(terrain: SubTerrain, num_waves: int = 1, amplitude: float = 1.0) -> SubTerrain:
+    """Add waves along x and along y.
+
+    Args:
+        terrain: The tile.
+        num_waves: Number of waves along y. 0: none are added.
+        amplitude: Height of the waves of one direction from the lowest to the highest point, m.
+    """
+    if num_waves <= 0:
+        return terrain
+    half = int(0.5 * amplitude / terrain.vertical_scale)
+    # Both directions have the wavelength that fits the length, as in Isaac Gym.
+    wave_number = num_waves * 2 * np.pi / terrain.length
+    x = np.arange(terrain.width)[:, None]
+    y = np.arange(terrain.length)[None]
+    waves = half * np.cos(y * wave_number) + half * np.sin(x * wave_number)
+    terrain.height_field_raw += waves.astype(np.int16)
+    return terrain
+
+
+def stairs_terrain(terrain: SubTerrain, step_width: float, step_height: float) -> SubTerrain:
+    """Add stairs that climb along x. What is left of the width behind the last step stays as it is.
+
+    Args:
+        terrain: The tile.
+        step_width: Width of a step, m.
+        step_height: Height of a step, m. Negative: the stairs lead down.
+
+    Raises:
+        ValueError: If a step is narrower than the distance of two points.
+    """
+    width = terrain.points(step_width)
+    rise = terrain.units(step_height)
+    if width < 1:
+        raise ValueError(
+            f"stairs_terrain: step_width={step_width} is less than the distance of two points, "
+            f"{terrain.horizontal_scale}: give wider steps or a smaller horizontal_scale"
+        )
+    for i in range(terrain.width // width):
+        terrain.height_field_raw[i * width : (i + 1) * width] += (i + 1) * rise
+    return terrain
 
 
 def pyramid_sloped_terrain(

@@ -4,6 +4,7 @@ The functions of tensors can be compiled by ``torch.jit.script``, as codebases d
 keyword-only arguments, and their types are those that it knows.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -12,6 +13,37 @@ import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
+
+# A star import brings NumPy and PyTorch too, as in Isaac Gym. Codebases count on it.
+__all__ = [
+    "copysign",
+    "get_axis_params",
+    "get_basis_vector",
+    "get_euler_xyz",
+    "normalize",
+    "normalize_angle",
+    "np",
+    "quat_apply",
+    "quat_conjugate",
+    "quat_from_angle_axis",
+    "quat_from_euler_xyz",
+    "quat_mul",
+    "quat_rotate",
+    "quat_rotate_inverse",
+    "quat_unit",
+    "scale",
+    "tensor_clamp",
+    "tf_apply",
+    "tf_combine",
+    "tf_inverse",
+    "tf_vector",
+    "to_torch",
+    "torch",
+    "torch_rand_float",
+    "torch_random_dir_2",
+    "unscale",
+    "unscale_np",
+]
 
 
 def present_device(device: str) -> str:
@@ -154,6 +186,169 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
     v = normalize(axis) * half.sin()
     # Rounding makes lengths differ from 1 in the last digits.
     return normalize(torch.cat((v, half.cos()), dim=-1))
+
+
+def quat_rotate(q: Tensor, v: Tensor) -> Tensor:
+    """Return vectors in the frames of bodies as vectors of the world.
+
+    Args:
+        q: Orientations of the bodies in the world, unit quaternions. Shape: (n, 4).
+        v: Vectors in the frames of the bodies. Shape: (n, 3).
+
+    Returns:
+        The vectors in the frame of the world. Shape: (n, 3).
+    """
+    return quat_apply(q, v)
+
+
+def quat_unit(a: Tensor) -> Tensor:
+    """Return quaternions divided by their lengths. Shape: (…, 4)."""
+    return normalize(a)
+
+
+def quat_from_euler_xyz(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
+    """Return the rotations by roll about x, then pitch about y, then yaw about z of the world.
+
+    Args:
+        roll: Angles, rad. Shape: (…).
+        pitch: Angles in the same shape, rad.
+        yaw: Angles in the same shape, rad.
+
+    Returns:
+        Unit quaternions. Shape: (…, 4).
+    """
+    cos_r = torch.cos(roll * 0.5)
+    sin_r = torch.sin(roll * 0.5)
+    cos_p = torch.cos(pitch * 0.5)
+    sin_p = torch.sin(pitch * 0.5)
+    cos_y = torch.cos(yaw * 0.5)
+    sin_y = torch.sin(yaw * 0.5)
+    x = sin_r * cos_p * cos_y - cos_r * sin_p * sin_y
+    y = cos_r * sin_p * cos_y + sin_r * cos_p * sin_y
+    z = cos_r * cos_p * sin_y - sin_r * sin_p * cos_y
+    w = cos_r * cos_p * cos_y + sin_r * sin_p * sin_y
+    return torch.stack([x, y, z, w], dim=-1)
+
+
+def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the angles roll, pitch and yaw of rotations, rad, each in [0, 2π).
+
+    Args:
+        q: Unit quaternions. Shape: (n, 4).
+
+    Returns:
+        Three tensors of angles, of which ``quat_from_euler_xyz`` makes the rotations.
+        Shape of each: (n,).
+    """
+    x = q[:, 0]
+    y = q[:, 1]
+    z = q[:, 2]
+    w = q[:, 3]
+    roll = torch.atan2(2.0 * (w * x + y * z), w * w - x * x - y * y + z * z)
+    sin_pitch = 2.0 * (w * y - z * x)
+    # Rounding may lead slightly beyond 1, where there is no arcsine.
+    pitch = torch.asin(torch.clamp(sin_pitch, -1.0, 1.0))
+    yaw = torch.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+    turn = 2.0 * math.pi
+    return roll % turn, pitch % turn, yaw % turn
+
+
+def normalize_angle(x: Tensor) -> Tensor:
+    """Return angles in [−π, π], rad."""
+    return torch.atan2(torch.sin(x), torch.cos(x))
+
+
+def tf_inverse(q: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the inverse of poses.
+
+    Args:
+        q: Orientations, unit quaternions. Shape: (n, 4).
+        t: Positions, m. Shape: (n, 3).
+    """
+    inverse = quat_conjugate(q)
+    return inverse, -quat_apply(inverse, t)
+
+
+def tf_apply(q: Tensor, t: Tensor, v: Tensor) -> Tensor:
+    """Return points of frames in the outer frame: rotated, then moved.
+
+    Args:
+        q: Orientations of the frames, unit quaternions. Shape: (n, 4).
+        t: Origins of the frames, m. Shape: (n, 3).
+        v: Points in the frames, m. Shape: (n, 3).
+    """
+    return quat_apply(q, v) + t
+
+
+def tf_vector(q: Tensor, v: Tensor) -> Tensor:
+    """Return vectors of frames in the outer frame: rotated.
+
+    Args:
+        q: Orientations of the frames, unit quaternions. Shape: (n, 4).
+        v: Vectors in the frames. Shape: (n, 3).
+    """
+    return quat_apply(q, v)
+
+
+def tf_combine(q1: Tensor, t1: Tensor, q2: Tensor, t2: Tensor) -> tuple[Tensor, Tensor]:
+    """Return poses that are given in frames, in the outer frame.
+
+    Args:
+        q1: Orientations of the frames, unit quaternions. Shape: (n, 4).
+        t1: Origins of the frames, m. Shape: (n, 3).
+        q2: Orientations in the frames, unit quaternions. Shape: (n, 4).
+        t2: Positions in the frames, m. Shape: (n, 3).
+    """
+    return quat_mul(q1, q2), quat_apply(q1, t2) + t1
+
+
+def get_basis_vector(q: Tensor, v: Tensor) -> Tensor:
+    """Return vectors ``v`` rotated by unit quaternions ``q``. Shapes: (n, 4) and (n, 3)."""
+    return quat_rotate(q, v)
+
+
+def copysign(a: float, b: Tensor) -> Tensor:
+    """Return the magnitude of a number with the signs of a tensor. Zeros have the sign 0.
+
+    Args:
+        a: The number.
+        b: The signs. Shape: (n,).
+    """
+    return abs(a) * torch.sign(b)
+
+
+def torch_random_dir_2(shape: tuple[int, int], device: str) -> Tensor:
+    """Return random unit vectors of the plane.
+
+    Args:
+        shape: Number of vectors, and 1.
+        device: Device of the tensor.
+
+    Returns:
+        Vectors. Shape: (n, 2).
+    """
+    angle = torch_rand_float(-math.pi, math.pi, shape, device).squeeze(-1)
+    return torch.stack([torch.cos(angle), torch.sin(angle)], dim=-1)
+
+
+def tensor_clamp(t: Tensor, min_t: Tensor, max_t: Tensor) -> Tensor:
+    """Return values clipped to limits, element by element. Where limits cross, the lower counts."""
+    return torch.max(torch.min(t, max_t), min_t)
+
+
+def scale(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """Return values of [−1, 1] in the range from ``lower`` to ``upper``."""
+    return 0.5 * (x + 1.0) * (upper - lower) + lower
+
+
+def unscale(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """Return values of the range from ``lower`` to ``upper`` in [−1, 1]."""
+    return (2.0 * x - upper - lower) / (upper - lower)
+
+
+def unscale_np(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return values of the range from ``lower`` to ``upper`` in [−1, 1], as an array."""
+    return (2.0 * x - upper - lower) / (upper - lower)
 
 
 def __getattr__(name: str) -> NoReturn:

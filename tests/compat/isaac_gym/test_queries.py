@@ -1,0 +1,124 @@
+"""Counts, names, handles, indices and dictionaries of assets, actors and environments."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from isaac_gym_dogs import gym, load_dog, make_params, make_sim
+
+from legged_envs.compat.isaac_gym import gymapi
+
+LEGS = ("FL", "FR", "RL", "RR")
+BODIES = ["base"] + [f"{leg}_{part}" for leg in LEGS for part in ("thigh", "shin", "foot")]
+DOFS = [f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "knee")]
+
+
+def two_dogs():
+    """Three environments with two dogs each."""
+    sim = gym.create_sim(0, -1, gymapi.SIM_PHYSX, make_params())
+    asset = load_dog()
+    for _ in range(3):
+        env = gym.create_env(sim, gymapi.Vec3(), gymapi.Vec3(), 1)
+        gym.begin_aggregate(env, 26, 26, True)
+        for name in ("rex", "ada"):
+            gym.create_actor(env, asset, gymapi.Transform(), name, 0, 1)
+        gym.end_aggregate(env)
+    return sim
+
+
+def test_assets_say_what_is_in_them() -> None:
+    asset = load_dog()
+    assert gym.get_asset_rigid_body_dict(asset) == {name: i for i, name in enumerate(BODIES)}
+    assert gym.get_asset_dof_dict(asset) == {name: i for i, name in enumerate(DOFS)}
+    assert [gym.find_asset_rigid_body_index(asset, name) for name in ("RR_foot", "tail")] == [
+        12,
+        -1,
+    ]
+    assert [gym.find_asset_dof_index(asset, name) for name in ("RR_knee_joint", "x")] == [7, -1]
+    assert (gym.get_asset_rigid_body_name(asset, 3), gym.get_asset_dof_name(asset, 2)) == (
+        "FL_foot",
+        "FR_hip_joint",
+    )
+    assert gym.get_asset_dof_type(asset, 0) == gymapi.DOF_ROTATION
+    ranges = gym.get_asset_rigid_body_shape_indices(asset)
+    shapes = gym.get_asset_rigid_shape_count(asset)
+    spans = [(span.start, span.count) for span in ranges]
+    assert sum(count for _, count in spans) == shapes == 10
+    assert spans[0] == (0, 2) and all(span.count for span in ranges[3::3]), "base and feet"
+    assert all(a + n == b for (a, n), (b, _) in pairwise(spans))
+
+
+def test_indices_count_in_the_actor_the_environment_or_the_simulation() -> None:
+    sim = two_dogs()
+    env = sim.envs[2]
+    domains = (gymapi.DOMAIN_ACTOR, gymapi.DOMAIN_ENV, gymapi.DOMAIN_SIM)
+    body = [gym.find_actor_rigid_body_index(env, 1, "FL_thigh", domain) for domain in domains]
+    assert body == [1, 13 + 1, 2 * 26 + 13 + 1]
+    assert [gym.get_actor_rigid_body_index(env, 1, 1, domain) for domain in domains] == body
+    dof = [gym.find_actor_dof_index(env, 1, "FR_hip_joint", domain) for domain in domains]
+    assert dof == [2, 8 + 2, 2 * 16 + 8 + 2]
+    assert [gym.get_actor_dof_index(env, 1, 2, domain) for domain in domains] == dof
+    assert gym.find_actor_rigid_body_index(env, 1, "tail", gymapi.DOMAIN_SIM) == -1
+    assert [gym.get_actor_index(env, 1, domain) for domain in domains] == [1, 1, 5]
+    assert gym.find_actor_index(env, "ada", gymapi.DOMAIN_SIM) == 5
+    assert gym.find_actor_index(env, "tom", gymapi.DOMAIN_SIM) == -1
+    assert gym.get_actor_root_rigid_body_handle(env, 1) == 13
+    assert gym.find_actor_dof_handle(env, 1, "FL_hip_joint") == 8
+    with pytest.raises(ValueError, match=r"DOMAIN_ACTOR.*7"):
+        gym.find_actor_rigid_body_index(env, 1, "base", 7)
+    with pytest.raises(ValueError, match="index=13"):
+        gym.get_actor_rigid_body_index(env, 0, 13, gymapi.DOMAIN_ENV)
+
+
+def test_counts_and_names_of_actors_environments_and_the_simulation() -> None:
+    sim = two_dogs()
+    env = gym.get_env(sim, 1)
+    assert env is sim.envs[1] and gym.get_env_count(sim) == 3
+    counts = [
+        gym.get_sim_actor_count(sim),
+        gym.get_sim_rigid_body_count(sim),
+        gym.get_sim_dof_count(sim),
+        gym.get_env_rigid_body_count(env),
+        gym.get_env_dof_count(env),
+        gym.get_actor_dof_count(env, 0),
+        gym.get_actor_joint_count(env, 0),
+        gym.get_actor_tendon_count(env, 0),
+    ]
+    assert counts == [6, 78, 48, 26, 16, 8, 8, 0]
+    assert gym.get_actor_dof_names(env, 1) == DOFS
+    assert gym.get_actor_rigid_body_names(env, 1) == BODIES
+    assert gym.get_actor_dof_dict(env, 0)["FR_knee_joint"] == 3
+    assert gym.get_actor_rigid_body_dict(env, 0)["RR_foot"] == 12
+    assert gym.get_env_origin(env).values == (0.0, 0.0, 0.0)
+
+
+def test_times_are_those_of_the_simulation_and_of_the_clock() -> None:
+    sim = make_sim()
+    for _ in range(4):
+        gym.simulate(sim)
+    assert gym.get_sim_time(sim) == pytest.approx(0.02)
+    first = gym.get_elapsed_time(sim)
+    assert 0.0 < first < gym.get_elapsed_time(sim) < 600.0
+
+
+def test_states_of_one_actor_are_read_and_written_as_arrays() -> None:
+    sim = two_dogs()
+    gym.prepare_sim(sim)
+    env = sim.envs[1]
+    states = gym.get_actor_dof_states(env, 1, gymapi.STATE_ALL)
+    assert states.dtype.names == ("pos", "vel") and states.shape == (8,)
+    states["pos"] = np.linspace(-0.5, 0.5, 8)
+    states["vel"] = 3.0
+    gym.set_actor_dof_states(env, 1, states, gymapi.STATE_POS)
+    found = gym.get_actor_dof_states(env, 1)
+    assert found["pos"] == pytest.approx(np.linspace(-0.5, 0.5, 8)) and not found["vel"].any()
+    assert not gym.get_actor_dof_states(env, 0)["pos"].any()
+    assert not gym.get_actor_dof_states(sim.envs[2], 1)["pos"].any()
+    bodies = gym.get_actor_rigid_body_states(env, 1, gymapi.STATE_ALL)
+    assert bodies["pose"]["r"]["w"][0] == 1.0 and len(bodies) == 13
+    handle = gym.find_actor_rigid_body_handle(env, 1, "FL_foot")
+    foot = gym.get_rigid_transform(env, handle)
+    place = bodies["pose"]["p"][3]
+    assert foot.p.values == pytest.approx((place["x"], place["y"], place["z"]))
+    with pytest.raises(ValueError, match=r"\(7,\).*\(8,\)"):
+        gym.set_actor_dof_states(env, 1, states[:7])
