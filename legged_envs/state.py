@@ -78,11 +78,13 @@ def state_template(value: Tree) -> Tree:
         The structure that :func:`copy_state` returns. Tensors in it are not copied.
     """
     if isinstance(value, Stateful):
-        template = {}
         # Classes of other packages do not say which of their attributes are None at some times.
         is_known = type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
+        if not is_known:
+            return dict.fromkeys(value.state_dict())
+        template = {}
         for name in value.STATE:
-            is_optional = name in value.OPTIONAL or not is_known
+            is_optional = name in value.OPTIONAL
             part = None if is_optional else state_template(getattr(value, name))
             template[name.lstrip("_")] = part
         return template

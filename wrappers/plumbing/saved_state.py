@@ -45,7 +45,8 @@ def check_value(current: object, saved: Saved) -> None:
     """
     if isinstance(current, HasState):
         current.check_state(saved)
-    elif is_array_api_obj(current):
+    # A single number may be of any kind of number.
+    elif is_array_api_obj(current) and current.ndim > 0:
         _check_array(current, saved)
     elif isinstance(current, dict):
         for key, part in current.items():
@@ -92,8 +93,6 @@ def _accepted_types(current: object) -> tuple[type, ...]:
         return (bool,)
     if type(current) is int:
         return (int, np.integer)
-    if type(current) is float:
-        return (float, int, np.floating)
     if type(current) is deque:
         return (list, deque)
     return (object,)
