@@ -66,6 +66,7 @@ class Actor:
         "mass",
         "name",
         "pose",
+        "shape_filters",
     )
 
     def __init__(self, asset: Asset, pose: Transform, name: str, group: int, collision_filter: int):
@@ -77,6 +78,9 @@ class Actor:
         """Collision group."""
         self.collision_filter = max(collision_filter, 0)
         """Bits of the collision filter."""
+        self.shape_filters = asset.shape_filters
+        """Bits of the collision filter of each shape. If there are any, they count in place of
+        ``collision_filter`` for the parts of the robot."""
         self.pose: tuple[float, ...] = (
             *pose.p.values,
             pose.r.x,
@@ -107,8 +111,10 @@ class Actor:
         """Return True if two actors, or the parts of one, collide.
 
         Actors collide in one group, and with all of group −1, unless their filters have a bit in
-        common.
+        common. Filters of shapes count later, for each two bodies.
         """
+        if self is other and any(self.shape_filters):
+            return True
         meets = self.group == other.group or -1 in (self.group, other.group)
         return meets and not self.collision_filter & other.collision_filter
 

@@ -94,6 +94,8 @@ class Asset:
 
         self.shape_bodies: np.ndarray = model.geom_bodyid[shapes] - 1
         """Index of the body of each shape that collides. Shape: (num_shapes,)."""
+        self.shape_filters: tuple[int, ...] = (0,) * len(shapes)
+        """Bits of the collision filter of each shape, for actors that are created next."""
         self.force_sensors: list[ForceSensor] = []
         """Force sensors of actors that are created next."""
         # A URDF has no friction, so each shape has Isaac Gym's default.

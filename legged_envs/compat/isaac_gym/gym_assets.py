@@ -140,13 +140,15 @@ class AssetFunctions:
 
     def get_asset_rigid_shape_properties(self, asset: Asset) -> list[RigidShapeProperties]:
         """Return the properties of the shapes."""
-        return make_shape_properties(asset.friction)
+        return make_shape_properties(asset.friction, asset.shape_filters)
 
     def set_asset_rigid_shape_properties(
         self, asset: Asset, props: Sequence[RigidShapeProperties]
     ) -> None:
         """Set the properties of the shapes of actors that are created from here on."""
-        asset.friction = read_friction(props, len(asset.friction))
+        shapes = list(props)
+        asset.friction = read_friction(shapes, len(asset.friction))
+        asset.shape_filters = tuple(int(shape.filter) for shape in shapes)
 
     def get_asset_tendon_count(self, asset: Asset) -> int:
         """Return 0: robots have no tendons."""
@@ -200,16 +202,21 @@ def _make_dict(names: Sequence[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def make_shape_properties(friction: np.ndarray) -> list[RigidShapeProperties]:
-    """Return the properties of shapes with given coefficients of friction."""
-    return [RigidShapeProperties(value) for value in friction]
+def make_shape_properties(
+    friction: np.ndarray, filters: Sequence[int]
+) -> list[RigidShapeProperties]:
+    """Return the properties of shapes with given coefficients of friction and filters."""
+    shapes = []
+    for value, bits in zip(friction, filters, strict=True):
+        shapes.append(RigidShapeProperties(friction=value, filter=bits))
+    return shapes
 
 
 def read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> np.ndarray:
     """Return the friction of each shape, and warn if a restitution is asked for.
 
     Raises:
-        ValueError: If the number of shapes or a friction does not fit, or a shape has a filter.
+        ValueError: If the number of shapes or a friction does not fit.
     """
     # Any iterable is read once, and all of it is checked before anything is set.
     shapes = list(props)
@@ -218,10 +225,6 @@ def read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> np.
         raise ValueError(
             f"rigid shape properties: expected {num_shapes} shapes with frictions of at least 0, "
             f"got {friction.tolist()}"
-        )
-    if any(prop.filter for prop in shapes):
-        raise ValueError(
-            "rigid shape properties: a filter of one shape cannot be kept, give one to create_actor"
         )
     if any(prop.restitution for prop in shapes):
         warnings.warn("restitution has no effect in MuJoCo: contacts do not bounce", stacklevel=3)

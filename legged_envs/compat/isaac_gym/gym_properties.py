@@ -25,14 +25,30 @@ class PropertyFunctions:
 
     def get_actor_rigid_shape_properties(self, env: Env, handle: int) -> list[RigidShapeProperties]:
         """Return the properties of the shapes of an actor."""
-        return make_shape_properties(env.actor(handle).friction)
+        actor = env.actor(handle)
+        return make_shape_properties(actor.friction, actor.shape_filters)
 
     def set_actor_rigid_shape_properties(
         self, env: Env, handle: int, props: Sequence[RigidShapeProperties]
     ) -> bool:
-        """Set the properties of the shapes of an actor."""
-        present = env.actor(handle).friction
-        friction = _keep_digits(read_friction(props, len(present)), present)
+        """Set the properties of the shapes of an actor.
+
+        Filters must be the same in all environments, and stay after ``prepare_sim``.
+
+        Raises:
+            ValueError: If the number of shapes or a friction does not fit, or a filter changes
+                after ``prepare_sim``.
+        """
+        shapes = list(props)
+        actor = env.actor(handle)
+        friction = _keep_digits(read_friction(shapes, len(actor.friction)), actor.friction)
+        filters = tuple(int(shape.filter) for shape in shapes)
+        if filters != actor.shape_filters and env.sim.state is not None:
+            raise ValueError(
+                f"set_actor_rigid_shape_properties: filters stay {actor.shape_filters} "
+                f"after prepare_sim, got {filters}: set them before"
+            )
+        actor.shape_filters = filters
         return env.sim.set_actor(env, handle, friction=friction)
 
     def get_actor_dof_properties(self, env: Env, handle: int) -> np.ndarray:

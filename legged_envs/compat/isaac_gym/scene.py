@@ -170,6 +170,38 @@ def _add_actor(
         drive.forcerange = [-1.0, 1.0]
 
 
+def exclude_contacts(spec: mujoco.MjSpec, index: int, asset: Asset, filters: Sequence[int]) -> None:
+    """Exclude contacts between bodies of an actor whose shapes have a bit of their filters in
+    common.
+
+    Args:
+        spec: Specification of the scene, changed in place.
+        index: Index of the actor.
+        asset: Robot of the actor.
+        filters: Bits of the collision filter of each of its shapes.
+
+    Raises:
+        ValueError: If only some shapes of two bodies have a bit in common.
+    """
+    if not any(filters):
+        return
+    bits = np.array(filters)
+    bodies = np.unique(asset.shape_bodies).tolist()
+    for k, first in enumerate(bodies):
+        for second in bodies[k + 1 :]:
+            own = bits[asset.shape_bodies == first]
+            others = bits[asset.shape_bodies == second]
+            shared = (own[:, None] & others) != 0
+            names = [f"{index}/{asset.body_names[body]}" for body in (first, second)]
+            if shared.all():
+                spec.add_exclude(bodyname1=names[0], bodyname2=names[1])
+            elif shared.any():
+                raise ValueError(
+                    f"filters of shapes: some shapes of {names[0]!r} and {names[1]!r} have a bit "
+                    "in common and others do not: give all shapes of a body the same filter"
+                )
+
+
 def find_parts(model: mujoco.MjModel, assets: Sequence[Asset]) -> list[Part]:
     """Return each actor's parts of the arrays of a model from :func:`compile_scene`.
 

@@ -25,6 +25,7 @@ from legged_envs.compat.isaac_gym.scene import (
     Collisions,
     Part,
     compile_scene,
+    exclude_contacts,
     find_parts,
     make_scene,
 )
@@ -69,6 +70,10 @@ class Env:
                 f"there is none with {handle=}"
             )
         return self.actors[handle]
+
+    def shape_filters(self) -> list[tuple[int, ...]]:
+        """Return the collision filters of the shapes of each actor."""
+        return [actor.shape_filters for actor in self.actors]
 
     def count_bodies(self) -> int:
         """Return the number of bodies of all actors."""
@@ -284,7 +289,10 @@ class Sim:
             visuals: Add the shapes that are only seen.
         """
         first = self.envs[0]
-        return make_scene(first.assets(), first.collisions(), self.ground, self.params, visuals)
+        spec = make_scene(first.assets(), first.collisions(), self.ground, self.params, visuals)
+        for i, actor in enumerate(first.actors):
+            exclude_contacts(spec, i, actor.asset, actor.shape_filters)
+        return spec
 
     def compile(self, visuals: bool = False) -> mujoco.MjModel:
         """Return a model of environment 0 with the values of its robots' files.
@@ -302,7 +310,13 @@ class Sim:
         # All environments are copies of one model.
         assets = self.envs[0].assets()
         collisions = self.envs[0].collisions()
+        filters = self.envs[0].shape_filters()
         for env in self.envs:
+            if env.shape_filters() != filters:
+                raise ValueError(
+                    f"environment {env.index} has other filters of shapes than environment 0: "
+                    "set the same ones in all"
+                )
             if env.assets() != assets or env.collisions() != collisions:
                 raise ValueError(
                     f"environment {env.index} has other actors, groups or collision filters "

@@ -211,3 +211,42 @@ def test_defaults_for_joints_do_not_reach_the_free_base(tmp_path, default: str) 
         gym.simulate(sim)
     falling = float(read(sim, "actor_root_state")[0, 9])
     assert falling == pytest.approx(-9.81 * 0.1, rel=1e-3)
+
+
+# --- Filters of shapes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bits", "touch"), [((1, 2), True), ((2, 2), False), ((3, 6), False)])
+def test_filters_of_shapes_keep_two_bodies_from_touching(bits, touch: bool) -> None:
+    asset = load_dog()
+    props = gym.get_asset_rigid_shape_properties(asset)
+    spans = gym.get_asset_rigid_body_shape_indices(asset)
+    base, foot = (spans[asset.body_names.index(name)] for name in ("base", "FL_foot"))
+    for span, value in ((base, bits[0]), (foot, bits[1])):
+        for shape in props[span.start : span.start + span.count]:
+            shape.filter = value
+    gym.set_asset_rigid_shape_properties(asset, props)
+    sim = make_sim(asset=asset, ground=False, gravity=0.0)
+    states = torch.zeros(8, 2)
+    states[:2, 0] = torch.tensor([0.0, 3.1])  # The front left foot is in the base.
+    gym.set_dof_state_tensor(sim, unwrap(states))
+    gym.simulate(sim)
+    forces = read(sim, "net_contact_force")
+    assert bool(forces[asset.body_names.index("FL_foot")].abs().sum() > 0.0) is touch
+    found = gym.get_actor_rigid_shape_properties(sim.envs[0], 0)
+    assert found[foot.start].filter == bits[1]
+
+
+def test_filters_that_differ_within_a_body_or_between_environments_are_refused() -> None:
+    asset = load_dog()
+    props = gym.get_asset_rigid_shape_properties(asset)
+    props[0].filter = 1  # The base has two shapes.
+    props[2].filter = 1
+    gym.set_asset_rigid_shape_properties(asset, props)
+    with pytest.raises(ValueError, match="0/base"):
+        make_sim(asset=asset)
+    sim = make_sim(2, prepare=False)
+    props[1].filter = 1
+    gym.set_actor_rigid_shape_properties(sim.envs[1], 0, props)
+    with pytest.raises(ValueError, match="environment 1"):
+        gym.prepare_sim(sim)
