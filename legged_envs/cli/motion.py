@@ -114,14 +114,15 @@ def load_for_one(cfg: MotionCfg, robots: list[RobotCfg]) -> tuple[RobotCfg, "Mot
     Raises:
         MotionError: The file fits none of them. The error is that of the last one.
     """
-    from legged_envs.motions import MotionError, load_file
+    from legged_envs.motions import MotionError
+    from legged_envs.motions.formats import read_motion
 
     for robot in robots[:-1]:
         try:
-            return robot, load_file(cfg.file, robot, cfg.motion)
+            return robot, read_motion(cfg.file, robot, cfg.motion)
         except MotionError:
             continue
-    return robots[-1], load_file(cfg.file, robots[-1], cfg.motion)
+    return robots[-1], read_motion(cfg.file, robots[-1], cfg.motion)
 
 
 def print_motion(clip: "Motion", robot: RobotCfg) -> None:

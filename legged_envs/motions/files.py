@@ -46,8 +46,6 @@ class MotionFiles(MotionReading):
         motions = [load_file(path, robot, self.options()) for path in self.paths]
         rate = max((motion.frame_rate for motion in motions), default=0.0)
         for index, motion in enumerate(motions):
-            for suspicion in suspicions(motion, robot):
-                warnings.warn(f"{motion.origin}: {suspicion}", MotionWarning, stacklevel=2)
             if motion.frame_rate != rate:
                 motions[index] = resample(motion, robot, rate)
         return motions
@@ -69,6 +67,8 @@ class MotionFiles(MotionReading):
 def load_file(path: str | Path, robot: RobotCfg, reading: MotionReading | None = None) -> Motion:
     """Load a clip from a file of any known format.
 
+    What is suspicious about the clip as a whole is said in a :class:`MotionWarning`.
+
     Args:
         path: The file.
         robot: Robot of the clip.
@@ -77,7 +77,7 @@ def load_file(path: str | Path, robot: RobotCfg, reading: MotionReading | None =
     Raises:
         MotionError: The format is unknown, or the file cannot be used.
     """
-    return read_motion(Path(path), robot, reading or MotionReading())
+    return _examined(read_motion(Path(path), robot, reading or MotionReading()), robot)
 
 
 def load_lafan1_csv(
@@ -115,7 +115,7 @@ def load_lafan1_csv(
         ignore_extra_joints=ignore_extra_joints,
         frames=lines,
     )
-    return motion_of(read_csv(Path(path), robot, reading), robot, reading)
+    return _examined(motion_of(read_csv(Path(path), robot, reading), robot, reading), robot)
 
 
 def load_beyondmimic_npz(
@@ -145,7 +145,7 @@ def load_beyondmimic_npz(
         MotionError: The keys, numbers, shapes, joints or bodies of the file are wrong.
     """
     reading = MotionReading(order=tuple(joint_names), ignore_extra_joints=ignore_extra_joints)
-    return read_beyondmimic(Path(path), robot, reading)
+    return _examined(read_beyondmimic(Path(path), robot, reading), robot)
 
 
 def load_amp_json(
@@ -174,4 +174,13 @@ def load_amp_json(
         MotionError: The text is not JSON, a key is wrong, a frame has an unknown width, a number or
             a quaternion is bad, or the joints do not match the robot.
     """
-    return read_amp(Path(path), robot, MotionReading(), joint_names, num_feet)
+    motion = read_amp(Path(path), robot, MotionReading(), joint_names, num_feet)
+    return _examined(motion, robot)
+
+
+def _examined(motion: Motion, robot: RobotCfg) -> Motion:
+    """Return a motion, after warnings about what is suspicious."""
+    for suspicion in suspicions(motion, robot):
+        # The line that is shown is that of the caller of a function above.
+        warnings.warn(f"{motion.origin}: {suspicion}", MotionWarning, stacklevel=3)
+    return motion

@@ -18,6 +18,7 @@ from legged_envs.motions import (
     MotionLibrary,
     MotionWarning,
     inspect_motion,
+    load_lafan1_csv,
     motion_from_coordinates,
     save_motion,
     shipped_motions,
@@ -153,6 +154,8 @@ def test_files_name_them_when_they_are_loaded(tmp_path):
     path = write_csv(tmp_path / "high.csv", np.hstack((pos, quat, joints)))
     with pytest.warns(MotionWarning, match=r"high\.csv: it flies.*--motion\.lift"):
         MotionFiles([path], rate=30.0)(G1_29)
+    with pytest.warns(MotionWarning, match=r"high\.csv: it flies"):
+        load_lafan1_csv(path, G1_29)
     save_motion(tmp_path / "high.npz", clip(height=0.4))
     with pytest.warns(MotionWarning, match=r"high\.npz: it flies"):
         MotionFiles([tmp_path / "high.npz"])(G1_29)
