@@ -460,6 +460,25 @@ def test_a_policy_of_rl_sar_acts_as_in_its_own_loop(priority: str, tmp_path: Pat
     assert_same_targets(core, policy, SarLoop(description), steps=60)
 
 
+def test_what_rl_sar_leaves_out_is_not_clipped_and_a_number_too_large_is_named(
+    tmp_path: Path,
+) -> None:
+    """Without a base.yaml beside it, the control step is the task's, and motors are numbered as in the SDK."""
+    config = sar_config(observations_history=[], clip_actions_lower=[], clip_actions_upper=[])
+    description = write(tmp_path / "config.yaml", {"go2/mine": config})
+    path = save_network(tmp_path / "policy.pt", network(45, 12), 45)
+    policy, cfg, _ = policy_and_task(GO2, path, description=description)
+    assert cfg.action_limit == 100.0
+    assert len(policy.contract["foreign"]["assumed"]) == 2
+    for changes, named in (
+        ({"num_of_dofs": 0}, "num_of_dofs.* 0"),
+        ({"clip_obs": -1}, "clip_obs.*-1"),
+    ):
+        write(description, {"go2/mine": {**config, **changes}})
+        with pytest.raises(ValueError, match=named):
+            policy_and_task(GO2, path, description=description)
+
+
 def mjlab_metadata() -> dict[str, str]:
     return {
         "joint_names": ",".join(BY_KIND),

@@ -95,13 +95,13 @@ class Fields:
         check_number(self.path(name), value, above=0.0)
         return value
 
-    def whole(self, name: str, most: int) -> int:
-        """Return a whole number from 0 to `most`.
+    def whole(self, name: str, most: int, least: int = 1) -> int:
+        """Return a whole number from `least` to `most`.
 
         Raises:
             ValueError: If it is missing or not such a number.
         """
-        return whole_number(self.path(name), self.get(name), least=0, most=most)
+        return whole_number(self.path(name), self.get(name), least=least, most=most)
 
     def numbers(self, name: str, size: int, single: bool = False) -> tuple[float, ...]:
         """Return a list of finite numbers.

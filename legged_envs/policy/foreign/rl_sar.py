@@ -15,7 +15,12 @@ from legged_envs.policy.foreign.baked import (
     make_blocks,
     quantity_scale,
 )
-from legged_envs.policy.foreign.description import ForeignContract, ForeignTerm, unknown_terms
+from legged_envs.policy.foreign.description import (
+    ForeignContract,
+    ForeignTerm,
+    Range,
+    unknown_terms,
+)
 from legged_envs.policy.foreign.fields import (
     LARGEST_HISTORY,
     Fields,
@@ -77,8 +82,6 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
     joints = _read_joints(config, robot, size, assumed)
     default = config.numbers("default_dof_pos", size)
     wheels = _read_wheels(config, size)
-    low = config.numbers("clip_actions_lower", size)
-    high = config.numbers("clip_actions_upper", size)
     offset = [0.0 if i in wheels else angle for i, angle in enumerate(default)]
     return ForeignContract(
         file=fields.file,
@@ -92,7 +95,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
         action_scale=config.numbers("action_scale", size, single=True),
         action_offset=tuple(offset),
         velocity_joints=tuple(joints[i] for i in wheels),
-        action_clip=tuple(zip(low, high, strict=True)),
+        action_clip=_read_clips(config, size),
         by_time=config.values.get("observations_history_priority", "time") == "time",
         observation_limit=config.positive("clip_obs"),
         control_dt=_control_dt(config),
@@ -141,6 +144,15 @@ def _read_wheels(config: Fields, size: int) -> tuple[int, ...]:
     if not config.values.get("wheel_indices"):
         return ()
     return config.indices("wheel_indices", below=size)
+
+
+def _read_clips(config: Fields, size: int) -> tuple[Range, ...] | None:
+    """Return the bounds of actions. None: the lists are empty or missing."""
+    if not config.values.get("clip_actions_upper"):
+        return None
+    low = config.numbers("clip_actions_lower", size)
+    high = config.numbers("clip_actions_upper", size)
+    return tuple(zip(low, high, strict=True))
 
 
 def _read_terms(config: Fields, size: int, wheels: tuple[int, ...]) -> tuple[ForeignTerm, ...]:

@@ -45,7 +45,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
         ValueError: If an entry is missing or wrong, or the policy has another observation.
     """
     assumed: list[str] = []
-    size = fields.whole("num_actions", most=len(motor_joints(robot)))
+    size = fields.whole("num_actions", most=1_000)
     joints = _read_joints(fields, robot, size, assumed)
     default = fields.numbers("default_angles", size)
     num_obs = fields.whole("num_obs", most=10_000)

@@ -232,7 +232,7 @@ def _read_term(
         clip = (clip[0] / scale[0], clip[1] / scale[0])
     length = 1
     if entry.has("history_length"):
-        length = max(entry.whole("history_length", most=LARGEST_HISTORY), 1)
+        length = max(entry.whole("history_length", most=LARGEST_HISTORY, least=0), 1)
     # The oldest value comes first.
     ages = tuple(reversed(range(length)))
     return ForeignTerm(name, quantity, scale, clip, ages)
