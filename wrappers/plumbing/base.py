@@ -291,7 +291,8 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         else:
             try:
                 below = state_below(self.env)
-            except RuntimeError:
+            # Of any kind: an environment of somebody else may have no state before its reset.
+            except Exception:
                 below = None
         if below is None:
             return None
