@@ -61,7 +61,7 @@ LOWEST_SHARE = 0.05
 
 def is_human(path: Path) -> bool:
     """Return True for a file with the motion of a human that :func:`load_human` reads."""
-    if path.suffix == ".bvh":
+    if path.suffix.lower() == ".bvh":
         return True
     return (
         path.suffix == ".npz"
@@ -82,7 +82,7 @@ def load_human(path: str | Path, frame_rate: float | None = None) -> KeyPoints:
         MotionError: The file is damaged, or lacks a joint.
     """
     path = Path(path)
-    if path.suffix == ".bvh":
+    if path.suffix.lower() == ".bvh":
         names, positions, rate = read_bvh(path)
     else:
         names, positions, rate = _read_joints(path, frame_rate)

@@ -106,6 +106,7 @@ def test_times_that_are_uneven_or_counted_are_refused(tmp_path):
         (";", "", True),
         (" ", "", False),
         (", ", "", True),
+        (",", "\n\n# made by hand\n# ", True),
     ],
 )
 def test_headers_marks_and_separators(tmp_path, separator, mark, header):
@@ -488,6 +489,7 @@ def test_joints_of_a_bvh_file_are_where_trigonometry_puts_them(tmp_path):
         (lambda text: text.rstrip() + " 7.0\n", "line .*54.*55"),
         (lambda text: text.replace("Frame Time: 0.0333333", "Frame Time: 0"), "Frame Time"),
         (lambda text: text.replace("CHANNELS 3 Z", "CHANNELS many Z"), "'CHANNELS many"),
+        (lambda text: text.replace("3 Zrotation", "3 Wrotation"), "line 9.*'Wrotation'"),
     ],
 )
 def test_errors_in_a_bvh_file_name_the_line(tmp_path, change, message):

@@ -84,7 +84,7 @@ def _read_hierarchy(lines: list[list[str]], origin: str) -> Skeleton:
                 skeleton.offsets[-1] = np.array(offset)
             elif word == "CHANNELS":
                 number_of_channels = int(words[1])
-                skeleton.channels[-1] = words[2 : 2 + number_of_channels]
+                skeleton.channels[-1] = _known_channels(words[2 : 2 + number_of_channels])
         except (IndexError, ValueError) as error:
             raise MotionError(f"{origin}: line {number}: {' '.join(words)!r}: {error}") from error
     if not 1 < len(skeleton.names) <= LARGEST_SKELETON:
@@ -92,6 +92,19 @@ def _read_hierarchy(lines: list[list[str]], origin: str) -> Skeleton:
             f"{origin}: must have 2 to {LARGEST_SKELETON} joints, got {len(skeleton.names)}"
         )
     return skeleton
+
+
+def _known_channels(channels: list[str]) -> list[str]:
+    """Return the channels of a joint.
+
+    Raises:
+        ValueError: One of them is neither a position nor a rotation along an axis.
+    """
+    for channel in channels:
+        kind = channel[1:].lower()
+        if channel[:1].upper() not in AXES or kind not in ("position", "rotation"):
+            raise ValueError(f"no channel of a joint is called {channel!r}")
+    return channels
 
 
 def _read_table(

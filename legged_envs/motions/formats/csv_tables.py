@@ -35,12 +35,12 @@ def read_csv(path: Path, robot: RobotCfg, reading: MotionReading) -> Recording:
             finite number, or the times are uneven. The message names the line.
     """
     origin = str(path)
-    table = _split_lines(path)
+    table, first = _split_lines(path)
     header: list[str] = []
     if table and not any(isinstance(parse_number(cell), float) for cell in table[0]):
-        header = [cell.strip() for cell in table.pop(0)]
+        header = [cell.strip("# \t") for cell in table.pop(0)]
+        first += 1
     require(len(table) >= 2, origin, "a motion", "at least 2 frames", len(table))
-    first = 2 if header else 1
     joints = _joint_columns(len(table[0]), header, robot, reading)
     index_columns = len(table[0]) - NUM_ROOT - len(joints)
     has_time = index_columns == 1
@@ -68,8 +68,11 @@ def read_csv(path: Path, robot: RobotCfg, reading: MotionReading) -> Recording:
     )
 
 
-def _split_lines(path: Path) -> list[list[str]]:
-    """Return the cells of each line. Lines of blanks at the end of the file are left out."""
+def _split_lines(path: Path) -> tuple[list[list[str]], int]:
+    """Return the cells of each line, and the number of the first line.
+
+    Empty lines at the beginning and the end are left out, and comments at the beginning.
+    """
     try:
         # With "sig" a byte order mark at the beginning is left out.
         text = path.read_text(encoding="utf-8-sig")
@@ -77,8 +80,12 @@ def _split_lines(path: Path) -> list[list[str]]:
         number = error.object[: error.start].count(b"\n") + 1
         raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
     lines = text.rstrip().splitlines()
+    first = 1
+    while lines and _is_idle(lines):
+        lines.pop(0)
+        first += 1
     if not lines:
-        return []
+        return [], first
     separator: str | None = None
     for candidate in SEPARATORS:
         if candidate in lines[0]:
@@ -89,7 +96,15 @@ def _split_lines(path: Path) -> list[list[str]]:
     # Some programs end each line with a separator.
     if all(len(cells) > 1 and not cells[-1].strip() for cells in table):
         table = [cells[:-1] for cells in table]
-    return table
+    return table, first
+
+
+def _is_idle(lines: list[str]) -> bool:
+    """Return True if the first of some lines is empty, or a comment above another comment."""
+    if not lines[0].strip():
+        return True
+    # A comment right above the numbers may be the header.
+    return len(lines) > 1 and lines[0].startswith("#") and lines[1].startswith("#")
 
 
 def _joint_columns(

@@ -52,16 +52,17 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
 
 def _reader_of(path: Path) -> Reader:
     """Return the function that reads a file."""
-    if path.suffix == ".npz":
+    ending = path.suffix.lower()
+    if ending == ".npz":
         return _archive_reader(path)
-    if path.suffix == ".csv":
+    if ending == ".csv":
         return read_csv
-    if path.suffix in (".json", ".txt"):
+    if ending in (".json", ".txt"):
         return read_amp
-    if path.suffix in (".pkl", ".pickle"):
+    if ending in (".pkl", ".pickle"):
         return read_pickle
     human = ""
-    if path.suffix in HUMAN_ENDINGS:
+    if ending in HUMAN_ENDINGS:
         human = "; `legged-envs motion` turns the motion of a human, as .bvh, into that of a robot"
     raise MotionError(
         f"{path}: the ending must be .npz, .csv, .json, .txt or .pkl, got {path.suffix!r}{human}"
