@@ -27,6 +27,21 @@ RANDOM_OFFSET = 1.0
 TARGET_INTERVAL = 4
 """Number of physics steps between two random targets, as in a control step of a task."""
 
+NUM_NUDGES = 8
+"""Number of random starts from which a robot must come to stand."""
+
+NUDGE_SPEED = 0.3
+"""Largest speed of the base at such a start along and about each axis, m/s and rad/s."""
+
+NUDGE_ANGLE = 0.2
+"""Largest offset of a joint from the default pose at such a start, rad."""
+
+UPRIGHT_AFTER_NUDGE = 0.97
+"""Smallest height of the z axis of the base, a unit vector, after such a start."""
+
+HIGH_AFTER_NUDGE = 0.9
+"""Smallest height of the base after such a start, as a fraction of ``base_height``."""
+
 IMPOSSIBLE_SPEED = 10.0
 """Speed of a joint beyond which its motion is no physics, as a multiple of its limit."""
 
@@ -223,3 +238,29 @@ def _shake(robot: _Robot) -> list[str]:
         if wild:
             return wild
     return []
+
+
+def stands_when_nudged(robot: RobotCfg) -> bool:
+    """Return True if a robot stands after starts as those of a task, on its own gains.
+
+    In each of ``NUM_NUDGES`` starts, velocities of the base and offsets of the joints are random.
+    """
+    free = _make(robot, is_held=False)
+    model = free.model
+    data = free.data
+    joints = model.jnt_range[1:]
+    low = np.where(model.jnt_limited[1:], joints[:, 0], -np.inf)
+    high = np.where(model.jnt_limited[1:], joints[:, 1], np.inf)
+    random = np.random.default_rng(0)
+    for _ in range(NUM_NUDGES):
+        _reset(free)
+        data.qpos[2] = robot.base_height
+        data.qvel[:6] = random.uniform(-NUDGE_SPEED, NUDGE_SPEED, 6)
+        offsets = random.uniform(-NUDGE_ANGLE, NUDGE_ANGLE, robot.num_joints)
+        data.qpos[free.qpos] = np.clip(data.qpos[free.qpos] + offsets, low, high)
+        mujoco.mj_step(model, data, round(DROP_DURATION / model.opt.timestep))
+        upright = 1.0 - 2.0 * (data.qpos[4] ** 2 + data.qpos[5] ** 2)
+        is_low = data.qpos[2] < HIGH_AFTER_NUDGE * robot.base_height
+        if _wild_joints(free) or upright < UPRIGHT_AFTER_NUDGE or is_low:
+            return False
+    return True

@@ -10,6 +10,7 @@ import pytest
 from robot_models import write_models
 
 from legged_envs.robot_check import Report, raise_gains
+from legged_envs.robot_check.motions import stands_when_nudged
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
 from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.sim.gains import settle
@@ -123,3 +124,9 @@ def test_gains_are_raised_until_the_robot_stands() -> None:
     strong = raise_gains(weak)
     assert settle(weak)[0] > 0.03 * GO2.base_height > settle(strong)[0]
     assert strong.kp[0] / strong.kd[0] == pytest.approx(15.0 / 0.4, rel=0.01)
+
+
+def test_gains_are_raised_until_a_robot_with_four_feet_stands_after_nudges() -> None:
+    soft = replace(GO2, kp=(22.0,) * 12, kd=(0.3,) * 12)
+    strong = raise_gains(soft)
+    assert stands_when_nudged(strong) and not stands_when_nudged(replace(GO2, kp=(8.0,) * 12))

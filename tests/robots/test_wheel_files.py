@@ -81,3 +81,18 @@ def test_tron1_is_drafted_on_wheels(tmp_path: Path) -> None:
     robot, _ = draft_robot(TRON1_WF.path, "tron", tmp_path)
     assert robot.wheels and robot.actuators == TRON1_WF.actuators
     assert robot.foot_radius == pytest.approx(TRON1_WF.foot_radius, abs=1e-3)
+
+
+def test_a_motor_at_the_hub_of_a_wheel_is_no_foot(tmp_path: Path) -> None:
+    text = rolling_dog()
+    for leg in ("FL", "FR", "RL", "RR"):
+        motor = (
+            f'<link name="{leg}_foot_motor"><collision><origin xyz="0 0 -0.02"/><geometry>'
+            f'<sphere radius="0.02"/></geometry></collision></link><joint name="{leg}_hub" '
+            f'type="fixed"><parent link="{leg}_calf"/><child link="{leg}_foot_motor"/>'
+            '<origin xyz="0 0.03 -0.2"/></joint>'
+        )
+        text = text.replace("</robot>", f"{motor}</robot>")
+    robot, _ = draft(text, tmp_path)
+    assert robot.wheels and len(robot.foot_names) == 4
+    assert "FL_foot_motor" in robot.penalized_bodies

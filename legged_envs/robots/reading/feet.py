@@ -90,7 +90,25 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
             "there are no feet: no limb has a collision shape near the ground in the default pose; "
             "give the last links some, or an MJCF a keyframe called home, in which it stands"
         )
-    return [_make_description(pose, body, shapes[body], base_height - height) for body in bodies]
+    lowest_point = base_height - height
+    feet = [_make_description(pose, body, shapes[body], lowest_point) for body in bodies]
+    return _without_wheel_motors(model, feet)
+
+
+def _without_wheel_motors(model: mujoco.MjModel, feet: list[Foot]) -> list[Foot]:
+    """Return the feet without those that carry a wheel, such as a motor at its hub."""
+    carriers: set[int] = set()
+    for foot in feet:
+        if foot.wheel is not None:
+            path = body_path(model, model.body(foot.body).id)
+            carriers.update(int(model.body_weldid[body]) for body in path)
+            carriers.discard(int(model.body_weldid[path[-1]]))
+    kept = []
+    for foot in feet:
+        link = int(model.body_weldid[model.body(foot.body).id])
+        if foot.wheel is not None or link not in carriers:
+            kept.append(foot)
+    return kept
 
 
 def _make_description(
