@@ -11,7 +11,6 @@ from legged_envs.compat.isaac_gym.gym_assets import make_shape_properties, read_
 from legged_envs.compat.isaac_gym.inertia import find_principal_axes, make_matrices
 from legged_envs.compat.isaac_gym.records import RigidBodyProperties, RigidShapeProperties
 from legged_envs.compat.isaac_gym.sim import Env
-from legged_envs.compat.isaac_gym.vectors import Mat33, Vec3
 
 NOT_NEGATIVE_FIELDS = ("velocity", "stiffness", "damping", "effort", "armature", "friction")
 """Properties of a joint that must be finite and at least 0."""
@@ -71,11 +70,8 @@ class PropertyFunctions:
         matrices = make_matrices(actor.get_inertia(), actor.axes)
         properties = []
         for mass, com, matrix in zip(actor.mass, actor.com, matrices, strict=True):
-            inverse = Mat33.from_array(np.linalg.inv(matrix))
-            body = RigidBodyProperties(
-                mass, Vec3(*com), Mat33.from_array(matrix), 1.0 / mass, inverse
-            )
-            properties.append(body)
+            # Most scripts do not read the matrices, and making them takes most of the time.
+            properties.append(RigidBodyProperties.from_arrays(mass, com, matrix))
         return properties
 
     def set_actor_rigid_body_properties(
@@ -151,6 +147,8 @@ def _read_inertia(
         A mask, (num_bodies,), principal moments, (num_bodies, 3), and axes as quaternions
         (w, x, y, z), (num_bodies, 4). None: all inertias are as before.
     """
+    if not any(body.reads_inertia() for body in bodies):
+        return None
     given = np.array([body.inertia.to_array() for body in bodies])
     present = make_matrices(actor.get_inertia(), actor.axes).astype(np.float32)
     is_changed = (given != present).any(axis=(1, 2))

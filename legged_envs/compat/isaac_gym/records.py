@@ -1,6 +1,8 @@
 """Records of parameters and properties of `isaacgym.gymapi`."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from legged_envs.compat.isaac_gym.enums import (
     ContactCollection,
@@ -246,6 +248,52 @@ class RigidBodyProperties(Record):
         "invInertia": Mat33(),
         "flags": 0,
     }
+
+    @classmethod
+    def from_arrays(cls, mass: float, com: np.ndarray, matrix: np.ndarray) -> Self:
+        """Return the properties of a body, whose matrices are made when they are read.
+
+        Args:
+            mass: Mass, kg.
+            com: Center of mass, m. Shape: (3,).
+            matrix: Matrix of inertia, kg m². Shape: (3, 3).
+        """
+        body = cls.__new__(cls)
+        body.mass = mass
+        body.com = Vec3(*com)
+        body.invMass = 1.0 / mass
+        body.flags = 0
+        object.__setattr__(body, "_matrix", matrix)
+        return body
+
+    def reads_inertia(self) -> bool:
+        """Return True if the inertia was read or set, so that it may have been changed."""
+        return "_inertia" in vars(self)
+
+    @property
+    def inertia(self) -> Mat33:
+        """Matrix of inertia, kg m²."""
+        if not self.reads_inertia():
+            object.__setattr__(self, "_inertia", Mat33.from_array(self._matrix))
+        matrix: Mat33 = self._inertia
+        return matrix
+
+    @inertia.setter
+    def inertia(self, value: Mat33) -> None:
+        object.__setattr__(self, "_inertia", value)
+
+    @property
+    def invInertia(self) -> Mat33:
+        """Inverse of the matrix of inertia, 1/(kg m²), as it was when the body was read."""
+        if "_inverse" not in vars(self):
+            inverse = Mat33.from_array(np.linalg.inv(self._matrix))
+            object.__setattr__(self, "_inverse", inverse)
+        matrix: Mat33 = self._inverse
+        return matrix
+
+    @invInertia.setter
+    def invInertia(self, value: Mat33) -> None:
+        object.__setattr__(self, "_inverse", value)
 
 
 class ForceSensorProperties(Record):
