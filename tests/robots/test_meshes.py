@@ -101,6 +101,7 @@ def test_visuals_that_are_missing_for_one_reason_are_one_sentence(tmp_path: Path
         ("package://robot/meshes/a.stl", "", "urdf/a.stl"),
         ("meshes/a.stl", "meshes", "urdf/meshes/a.stl"),
         ("a.stl", "../meshes", "meshes/a.stl"),
+        ("meshes/a.stl", "", "meshes/a.stl"),
         ("/home/me/ws/src/robot/meshes/a.stl", "", "meshes/a.stl"),
         ("..\\meshes\\a.stl", "", "meshes/a.stl"),
         ("file:///home/me/robot/meshes/a.stl", "", "urdf/a.stl"),

@@ -62,7 +62,7 @@ def _mesh_candidates(scheme: str, path: str, folder: Path, mesh_folder: str) -> 
     # A file that was moved: the longest end of the path that exists near the robot's file.
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
     nearest = (folder, *folder.parents)[:NEAREST_FOLDERS]
-    for start in range(1, len(parts)):
+    for start in range(len(parts)):
         for parent in nearest:
             yield parent.joinpath(*parts[start:])
 
