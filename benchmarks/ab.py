@@ -130,6 +130,7 @@ def measure(
     task_id: str = IDS[0],
     sizes: tuple[int, ...] = (1, 64, 512, 4096),
     cycles: int = 500,
+    start: bool = True,
     json_path: Path | None = None,
 ) -> None:
     """Measure, print and, if asked, write the figures of every round.
@@ -141,6 +142,7 @@ def measure(
         task_id: Id of the task with the steps that are timed.
         sizes: Numbers of environments.
         cycles: Environments that are made and closed to see whether memory grows; 0 for none.
+        start: Measure also the import and the making of environments, in fresh interpreters.
         json_path: Where to write the figures of every round, by quantity and checkout.
     """
     if rounds < 1:
@@ -150,7 +152,8 @@ def measure(
     for size in sizes:
         figures.update(measure_steps(trees, task_id, size, wrapped=False, rounds=rounds))
     figures.update(measure_steps(trees, task_id, 64, wrapped=True, rounds=rounds))
-    figures.update(measure_start(trees, task_id, rounds))
+    if start:
+        figures.update(measure_start(trees, task_id, rounds))
     for tree in trees:
         tree.stop()
     if cycles:
