@@ -38,7 +38,8 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import evaluation_cfg
 from legged_envs.evaluation.metrics.velocity import VelocityMetrics
-from legged_envs.policy.policy import Policy, policy_and_task
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import Policy
 from legged_envs.sim.engines.mujoco import MujocoSimulation
 from legged_envs.system_checks import check_output
 from legged_envs.tasks import make_task_cfg

@@ -187,6 +187,7 @@ def make_vector_env(
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
     core = make_core(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
+    core.registered_cfg = partial(make_task_cfg, task_id)
     env: VectorEnv = core
     limit = core.max_episode_length
     steps = limit if max_episode_steps is None else max_episode_steps
@@ -230,6 +231,7 @@ def make_env(
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
     env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    env.registered_cfg = partial(make_task_cfg, task_id)
     if env.cfg.max_episode_length is None:
         return env
     return EpisodeLimit(env, env.cfg.max_episode_length)

@@ -74,7 +74,8 @@ def evaluate(cfg: EvaluateCfg) -> None:
     changes.update(choose_tiles(cfg.task_id, cfg.terrain, cfg.level))
     from legged_envs.evaluation.evaluator import EVALUATION_SEED
     from legged_envs.policy.foreign.summary import print_foreign
-    from legged_envs.policy.policy import policy_and_task, policy_file, shipped_file
+    from legged_envs.policy.lookup import policy_and_task
+    from legged_envs.policy.policy import policy_file, shipped_file
 
     policy, task, all_changes = policy_and_task(
         cfg.task_id, cfg.policy, changes, cfg.clips, cfg.motions, cfg.contract, cfg.motion

@@ -93,7 +93,7 @@ def play(cfg: PlayCfg) -> None:
     command = make_command(cfg)
     changes = make_changes(cfg)
     from legged_envs.policy.foreign.summary import print_foreign
-    from legged_envs.policy.policy import policy_and_task
+    from legged_envs.policy.lookup import policy_and_task
     from legged_envs.viewing.play import play as play_locally
     from legged_envs.viewing.scenes import make_scenes
     from legged_envs.viewing.watch import find_height_scan

@@ -2,11 +2,10 @@
 
 import copy
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import EnvSpec
-
-from legged_envs.envs.changes import Changes
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -22,6 +21,9 @@ class TaskSpec(EnvSpec):
     them. An environment that is made from the JSON has the same configuration.
     """
 
+    registered_cfg: "Callable[[], TaskCfg] | None" = None
+    """Function that makes the registered configuration. None: the task is not registered."""
+
     def to_json(self) -> str:
         """Return the specification as JSON.
 
@@ -33,14 +35,18 @@ class TaskSpec(EnvSpec):
 
         cfg = self.kwargs.get("cfg")
         plain = copy.copy(self)
-        if isinstance(cfg, TaskCfg):
-            plain.kwargs = {**self.kwargs, "cfg": dict(_changes_of(cfg, self.id))}
+        if isinstance(cfg, TaskCfg) and self.registered_cfg is not None:
+            changes: dict[str, object] = {}
+            _collect_changes(self.registered_cfg(), cfg, "", changes)
+            plain.kwargs = {**self.kwargs, "cfg": changes}
         return EnvSpec.to_json(plain)
 
 
 class HasTaskSpec:
     """Gives an environment the attribute ``spec``, which Gymnasium sets when it makes it."""
 
+    registered_cfg: "Callable[[], TaskCfg] | None" = None
+    """Function that makes the registered configuration. None: the task is not registered."""
     _spec: EnvSpec | None = None
 
     @property
@@ -57,14 +63,7 @@ class HasTaskSpec:
                 if field.init:
                     fields[field.name] = getattr(spec, field.name)
             self._spec = TaskSpec(**fields)
-
-
-def _changes_of(cfg: "TaskCfg", task_id: str) -> Changes:
-    from legged_envs.tasks import make_task_cfg
-
-    changes: dict[str, object] = {}
-    _collect_changes(make_task_cfg(task_id), cfg, "", changes)
-    return changes
+            self._spec.registered_cfg = self.registered_cfg
 
 
 def _collect_changes(old: Any, new: Any, path: str, changes: dict[str, object]) -> None:

@@ -29,7 +29,8 @@ from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.policy.foreign.summary import print_foreign
 from legged_envs.policy.header import without_nan
-from legged_envs.policy.policy import POLICY_FILE, Policy, policy_and_task, policy_file, save_onnx
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import POLICY_FILE, Policy, policy_file, save_onnx
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines import find_device, find_engine, known_engines
 from legged_envs.tasks.kind import kind_of

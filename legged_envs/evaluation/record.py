@@ -23,8 +23,9 @@ from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.comparison import comparable_inputs, nearly_equal
+from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.metadata import Contract, contract, is_earlier_version
-from legged_envs.policy.policy import Policy, policy_and_task
+from legged_envs.policy.policy import Policy
 from legged_envs.runs.interruption import holding_interrupts
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session

@@ -11,6 +11,7 @@ from safetensors import safe_open
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.card import CARD_FILE, write_card
+from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.metadata import Contract, missing_entries
 from legged_envs.policy.policy import (
     CONTRACT_KEY,
@@ -18,7 +19,6 @@ from legged_envs.policy.policy import (
     Policy,
     halve_weights,
     load_policy,
-    policy_and_task,
     policy_file,
     save_onnx,
     shipped_file,

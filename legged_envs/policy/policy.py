@@ -11,12 +11,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from legged_envs.envs import CoreVectorEnv
-from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.envs.changes import Changes
-from legged_envs.motion_reading import MotionReading
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.contract_checks import check_contract
-from legged_envs.policy.foreign import FOREIGN_ENDINGS
 from legged_envs.policy.memory import clear_memory
 from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
@@ -30,9 +27,7 @@ from legged_envs.policy.weights_file import (
     write_whole,
 )
 from legged_envs.tables import TableRepr, shorten
-from legged_envs.tasks import make_task_cfg, plain_id
 from legged_envs.tasks.kind import kind_of
-from legged_envs.tasks.mimic import with_clips
 
 POLICY_FILE = "policy.safetensors"
 """Name of the policy file in a run folder."""
@@ -336,53 +331,3 @@ def load_shipped_policy(task_id: str) -> Policy:
         ValueError: If no policy ships for the task.
     """
     return load_policy(shipped_file(task_id))
-
-
-def policy_and_task(
-    task_id: str,
-    path: Path | None = None,
-    changes: Changes | None = None,
-    clips: Sequence[str] = (),
-    motions: Sequence[Path] = (),
-    description: Path | None = None,
-    reading: MotionReading | None = None,
-) -> tuple[Policy, TaskCfg, dict[str, Any]]:
-    """Read a policy and make the configuration of a task as the policy was trained with it.
-
-    Args:
-        task_id: Registered id of the task.
-        path: Policy file or run folder; None for the policy that ships with the package.
-        changes: Changes to the task, on top of those that the policy was trained with.
-        clips: Names of the clips that a mimic task imitates; empty for those of the policy.
-        motions: Files of the clips; empty for those of the task.
-        description: File that describes a policy of another framework. None: `path` is a policy of
-            this package, or describes itself.
-        reading: What these files do not say. None: they say all.
-
-    Returns:
-        The policy, the configuration of the task, and all changes that were made to it.
-
-    Raises:
-        FileNotFoundError: If there is no such policy file.
-        ValueError: If the file is not a policy of such a task, or there is no such clip.
-    """
-    cfg = make_task_cfg(task_id)
-    task_id = plain_id(task_id)
-    if (clips or motions) and not kind_of(cfg).imitates_motions:
-        raise ValueError(
-            f"{task_id!r} follows velocity commands: it has no --clips and no --motions"
-        )
-    has_foreign_ending = path is not None and path.suffix in FOREIGN_ENDINGS
-    if has_foreign_ending or description is not None:
-        # Imported here: that package makes a `Policy`.
-        from legged_envs.policy.foreign.reading import foreign_policy_and_task
-
-        return foreign_policy_and_task(task_id, path, description, changes)
-    policy = load_shipped_policy(task_id) if path is None else load_policy(path)
-    policy.check_task(task_id, cfg)
-    # The caller's changes win over those of the training.
-    changed = {**policy.changes, **(changes or {})}
-    cfg = override(cfg, changed)
-    if kind_of(cfg).imitates_motions:
-        cfg = with_clips(cfg, clips or policy.clips, motions, reading)
-    return policy, cfg, changed

@@ -11,7 +11,8 @@ from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont
 
 from legged_envs.envs import unwrap
-from legged_envs.policy.policy import SHIPPED, policy_and_task
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import SHIPPED
 from legged_envs.robots import ROBOTS, RobotCfg
 from legged_envs.rotation import heading
 from legged_envs.runs.progress import Show

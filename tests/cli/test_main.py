@@ -157,7 +157,7 @@ def test_a_policy_with_tuples_in_its_observations_fits_its_own_task(tmp_path):
 def test_changes_are_any_values(verb, monkeypatch):
     """Numbers, ranges, switches and None, as Python writes them."""
     taken = []
-    where = "legged_envs.policy.policy.policy_and_task"
+    where = "legged_envs.policy.lookup.policy_and_task"
     monkeypatch.setattr(where, lambda *args: taken.append(args[2]) or 1 / 0)
     flags = [
         "sim.decimation",

@@ -10,7 +10,7 @@ import torch
 
 from legged_envs import cli
 from legged_envs.motions import load_motion, shipped_motions
-from legged_envs.policy.policy import policy_and_task
+from legged_envs.policy.lookup import policy_and_task
 from legged_envs.robots import A1, G1_29, GO2
 from legged_envs.tasks.mimic import motion_cfg
 

@@ -22,7 +22,8 @@ from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.policy.foreign.motors import motor_joints
 from legged_envs.policy.foreign.torchscript import TorchScriptNetwork
-from legged_envs.policy.policy import Policy, load_policy, policy_and_task
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots import G1_29
 from legged_envs.robots import GO2 as GO2_ROBOT
 

@@ -7,7 +7,8 @@ from legged_envs.checks import check_choice
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.export import check_exportable
 from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
-from legged_envs.policy.policy import Policy, policy_and_task
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import Policy
 from legged_envs.system_checks import check_installed
 from legged_envs.tasks.kind import kind_of
 
