@@ -30,9 +30,6 @@ class EvaluateCfg:
     policy: Path | None = None
     """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
     another framework: .onnx, or .pt."""
-    contract: Path | None = None
-    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
-    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
     episodes: int = 256
     """Number of episodes, for a mimic task of each clip."""
     clips: tuple[str, ...] = ()
@@ -64,6 +61,9 @@ class EvaluateCfg:
     """Physics engine: mujoco, mujoco_warp, genesis or one of another package."""
     device: str = "cpu"
     """Device of the engine, such as cuda:0. The policy runs on the CPU."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
 
 
 def evaluate(cfg: EvaluateCfg) -> None:

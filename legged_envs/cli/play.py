@@ -31,9 +31,6 @@ class PlayCfg:
     policy: Path | None = None
     """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
     another framework: .onnx, or .pt."""
-    contract: Path | None = None
-    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
-    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
     video: Path | None = None
     """Write an mp4 here instead of opening a window. Without a display, play.mp4 is written."""
     vx: float | None = None
@@ -73,6 +70,9 @@ class PlayCfg:
     8080:localhost:8080 HOST."""
     folder: Path = Path("runs")
     """Folder below which that page can load policy files and run folders."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""
 
 
 def play(cfg: PlayCfg) -> None:

@@ -451,9 +451,8 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
     assert motion_command(trainer.core.commands).player.library.names == ("kick",)
     folder = trainer.run()
     assert load_policy(folder / "policy.safetensors").clips == ("kick",)
-    assert json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"][
-        "motions"
-    ] == {"paths": [str(file)]}
+    written = json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"]
+    assert written["motions"]["paths"] == [str(file)]
     trained = (folder / "eval.json").read_text()
     with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
         run_evaluate(EvaluateCfg(GO2, folder / "policy.safetensors", episodes=1))
