@@ -150,6 +150,13 @@ def _default_targets(robot: RobotCfg) -> np.ndarray:
     return np.where(has_servo, robot.default_joint_pos, 0.0)
 
 
+def _upright(data: mujoco.MjData) -> float:
+    """Return the vertical component of the base's axis z: 1 for an upright robot."""
+    x = float(data.qpos[4])
+    y = float(data.qpos[5])
+    return 1.0 - 2.0 * (x * x + y * y)
+
+
 def _wild_joints(robot: _Robot) -> list[str]:
     """Return the joints that move impossibly fast, or all if the state was not finite."""
     data = robot.data
@@ -165,7 +172,8 @@ def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
 
     Joints without a position actuator are not moved.
     """
-    model, data = robot.model, robot.data
+    model = robot.model
+    data = robot.data
     wild: list[str] = []
     stuck = []
     num_steps = round(SWEEP_DURATION / model.opt.timestep)
@@ -192,7 +200,8 @@ def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
 
 def _drop(robot: _Robot, problems: list[str]) -> str:
     """Drop the robot on its own gains, and return what happens."""
-    model, data = robot.model, robot.data
+    model = robot.model
+    data = robot.data
     cfg = robot.cfg
     _reset(robot)
     data.qpos[2] = cfg.base_height + DROP_HEIGHT
@@ -207,8 +216,7 @@ def _drop(robot: _Robot, problems: list[str]) -> str:
                 "write smaller gains and torque_limits, or an armature of its joints"
             )
             return f"explodes after {when:.2f} s"
-        # Height of the z axis of the base: 1 is upright.
-        upright = 1.0 - 2.0 * (data.qpos[4] ** 2 + data.qpos[5] ** 2)
+        upright = _upright(data)
         is_low = data.qpos[2] < LIMITS.min_drop_height * cfg.base_height
         if fell_at is None and (upright < LIMITS.min_upright or is_low):
             fell_at = (step + 1) * model.opt.timestep
@@ -225,7 +233,8 @@ def _drop(robot: _Robot, problems: list[str]) -> str:
 
 def _shake(robot: _Robot) -> list[str]:
     """Give the robot random joint targets, and return the joints that explode."""
-    model, data = robot.model, robot.data
+    model = robot.model
+    data = robot.data
     _reset(robot)
     data.qpos[2] = robot.cfg.base_height
     random = np.random.default_rng(0)
@@ -259,7 +268,7 @@ def stands_when_nudged(robot: RobotCfg) -> bool:
         offsets = random.uniform(-NUDGE_ANGLE, NUDGE_ANGLE, robot.num_joints)
         data.qpos[free.qpos] = np.clip(data.qpos[free.qpos] + offsets, low, high)
         mujoco.mj_step(model, data, round(DROP_DURATION / model.opt.timestep))
-        upright = 1.0 - 2.0 * (data.qpos[4] ** 2 + data.qpos[5] ** 2)
+        upright = _upright(data)
         is_low = data.qpos[2] < HIGH_AFTER_NUDGE * robot.base_height
         if _wild_joints(free) or upright < UPRIGHT_AFTER_NUDGE or is_low:
             return False
