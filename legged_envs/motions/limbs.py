@@ -91,7 +91,7 @@ def limbs_of(robot: RobotCfg) -> dict[str, Limb]:
 def torso_of(robot: RobotCfg) -> str | None:
     """Return the name of the body that carries the arms.
 
-    None: it is the base, or there are no arms.
+    Returns None if the arms are attached to the base, and if there are no arms.
     """
     model = robot_model(robot)
     for role, limb in limbs_of(robot).items():

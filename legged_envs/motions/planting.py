@@ -9,8 +9,8 @@ from legged_envs.motions.key_points import runs
 def plant(foot: np.ndarray, planted: torch.Tensor, height: float) -> np.ndarray:
     """Return the path of a foot that stays where it is planted, and never is below the ground.
 
-    While it is planted, it is at the mean of its places. What this changes fades from one stance
-    to the next.
+    During each stance the foot is held at its mean horizontal position and at ``height``. Between
+    two stances the correction is interpolated linearly.
 
     Args:
         foot: Path of the foot, m. Shape: (T, 3).

@@ -23,7 +23,7 @@ HEIGHTS_FILE = "terrain.bin"
 
 
 def scene_spec(cfg: TaskCfg, terrain: Terrain | None = None) -> mujoco.MjSpec:
-    """Return the first robot of a task on its ground, not yet compiled.
+    """Return an uncompiled model of one robot of a task on its ground.
 
     The model has the actuators, contacts and physics options of the simulation, and the default
     pose as the keyframe `home`.

@@ -86,12 +86,21 @@ class ForceSensors:
         self.readings = torch.where(is_in_world, wrenches, torch.cat(local, dim=-1))
 
     def _get_contact_wrenches(self, places: Tensor, applied: Tensor | None) -> Tensor:
-        """Return forces and torques of contacts about places. Shape: (num_envs, count, 6)."""
+        """Return the contact forces on the bodies of the sensors, and their torques about places.
+
+        Args:
+            places: Place of each sensor, m. Shape: (num_envs, count, 3).
+            applied: Forces that a script applied, which are subtracted: see :meth:`measure`.
+
+        Returns:
+            Forces, N, and torques, N·m. Shape: (num_envs, count, 6).
+        """
         # The engine's torques are about the center of mass of the whole robot.
         torque, force = self._outputs["cfrc_ext"][:, self._bodies].split(3, dim=-1)
         center = self._outputs["subtree_com"][:, self._roots]
         torque = torque + torch.linalg.cross(center - places, force)
         if applied is not None:
+            # Given forces have no row for the world, which is body 0.
             given_force, given_torque = applied[:, self._bodies - 1].split(3, dim=-1)
             lever = self._outputs["xipos"][:, self._bodies] - places
             torque = torque - given_torque - torch.linalg.cross(lever, given_force)

@@ -169,13 +169,14 @@ class AssetFunctions:
         local_pose: Transform,
         props: ForceSensorProperties | None = None,
     ) -> int:
-        """Add a force sensor to a body of actors that are created from here on.
+        """Add a force sensor to a body of an asset; actors that are created afterwards have it.
 
         Args:
             asset: The robot.
             body_idx: Index of the body.
             local_pose: Pose of the sensor in the frame of the body.
-            props: What is measured. None: the net force, in the frame of the sensor.
+            props: Forces that are measured, and their frame. None: the net force, in the frame of
+                the sensor.
 
         Returns:
             Index of the sensor.

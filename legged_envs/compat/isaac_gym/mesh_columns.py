@@ -44,7 +44,7 @@ class Lattice:
     """Number of lines along y."""
 
     def shift(self, x: float, y: float) -> "Lattice":
-        """Return the lattice moved by parts of a cell."""
+        """Return a lattice of the same size, moved by ``x`` and ``y`` cells, or parts of one."""
         low_x = self.low_x + x * self.cell
         low_y = self.low_y + y * self.cell
         return Lattice(low_x, low_y, self.cell, self.rows, self.columns)
@@ -158,7 +158,14 @@ def _cut_rows(corners: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nda
 def _find_layers(
     ids: np.ndarray, heights: np.ndarray, signs: np.ndarray, parts: np.ndarray
 ) -> Layers:
-    """Return the solids on each line, from the cuts of the line with the surface."""
+    """Return the solids on each vertical line, from the points where it crosses the surface.
+
+    Args:
+        ids: Flat index of the line of each crossing. Shape: (n,).
+        heights: Height of each crossing, m. Shape: (n,).
+        signs: 1 where the surface faces up, −1 where it faces down. Shape: (n,).
+        parts: Number of the part of the mesh that is crossed. Shape: (n,).
+    """
     order = np.lexsort((-heights, ids))
     ids = ids[order]
     heights = heights[order]
@@ -172,6 +179,7 @@ def _find_layers(
     groups = np.cumsum(is_first) - 1
     depth_before = np.concatenate(([0.0], depth[:-1]))[starts]
     depth = depth - depth_before[groups]
+    # True for the lowest crossing of a solid that has free room under it.
     is_gap = np.zeros(len(ids), bool)
     drop = heights[:-1] - heights[1:]
     is_gap[:-1] = ~is_first[1:] & (depth[:-1] <= 0) & (drop > LEAST_GAP)

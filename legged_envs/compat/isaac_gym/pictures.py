@@ -29,9 +29,9 @@ CAMERA_AXES = np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 class PictureMaker:
-    """Draws pictures of the environments of a simulation. All cameras share it.
+    """Draws pictures of the environments of a simulation; one object serves all cameras.
 
-    The drawn model has the robots as in their files, with the shapes that are only seen.
+    The drawn model also has the visual shapes of the robots' files. The simulation has none.
 
     Args:
         sim: The simulation.
@@ -100,8 +100,8 @@ class PictureMaker:
     def _load(self, env_id: int) -> None:
         """Load the present state of an environment into the data that is drawn."""
         state = self._sim.running("get_camera_image")
-        # The drawn model has more shapes than the simulated one, and the same joints, so that one's
-        # state fits the other.
+        # The drawn model has additional shapes and the same joints as the simulated one, so the
+        # simulated state can be loaded into it.
         env_state = state.batch.state[env_id]
         kinds = mujoco.mjtState.mjSTATE_INTEGRATION
         mujoco.mj_setState(self._model, self._data, env_state, kinds)

@@ -47,12 +47,12 @@ def read_amp(
     joint_names: Sequence[str] | None = None,
     num_feet: int | None = None,
 ) -> Motion:
-    """Read a clip of AMP.
+    """Read a motion clip in AMP's JSON format.
 
     Args:
         path: The file.
-        robot: Robot of the clip.
-        reading: Options of the user.
+        robot: Robot that the clip was recorded for.
+        reading: What the user says about the file, such as its frame rate.
         joint_names: Names of the joint columns. None: the robot's.
         num_feet: Number of feet with positions and velocities in the file. None: the robot's.
 

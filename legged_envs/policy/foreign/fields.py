@@ -252,7 +252,7 @@ def write_yaml(file: Path, tree: Tree, comment: str) -> None:
     import yaml
 
     class PlainDumper(yaml.SafeDumper):
-        """Writer that repeats a list that stands in two places, in place of an alias."""
+        """Writes a list that occurs twice in full each time, instead of as a YAML alias."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

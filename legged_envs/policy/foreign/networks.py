@@ -93,7 +93,11 @@ class OnnxNetwork:
         return state
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Reset the network's memory of robots whose episode starts.
+
+        Args:
+            ended: True for these robots. None: all. Shape: (n,), bool.
+        """
         if ended is None:
             self._states = []
             return
@@ -250,7 +254,11 @@ class RecurrentNetwork:
         return tuple(torch.zeros(shape) for _ in range(parts))
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Reset the network's memory of robots whose episode starts.
+
+        Args:
+            ended: True for these robots. None: all. Shape: (n,), bool.
+        """
         if ended is None:
             self._state = ()
             return

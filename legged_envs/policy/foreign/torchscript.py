@@ -113,7 +113,11 @@ class TorchScriptNetwork:
             tensors[name].copy_(value)
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Reset the network's memory of robots whose episode starts.
+
+        Args:
+            ended: True for these robots. None: all. Shape: (n,), bool.
+        """
         if ended is None:
             self._states = []
             return
