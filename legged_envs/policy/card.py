@@ -35,6 +35,12 @@ UNITS = {
     "com_shift": "m, shift of the centre of mass",
     "gain_factor": "factor of the gains",
     "action_delay": "control steps of delay",
+    "base_height": "m above the ground at a start",
+    "roll_pitch": "rad at a start",
+    "base_lin_vel": "m/s at a start",
+    "base_ang_vel": "rad/s at a start",
+    "joint_offset": "rad from the default pose at a start",
+    "joint_vel": "rad/s of the joints at a start",
 }
 """Ranges of a training → their units."""
 
@@ -103,7 +109,7 @@ def _policy_section(contract: Contract) -> str:
 
 def _training_section(training: Mapping[str, Any]) -> str:
     rows = []
-    ranges = {**(training["commands"] or {}), **training}
+    ranges = {**(training["commands"] or {}), **training, **(training["start"] or {})}
     for name, unit in UNITS.items():
         span = ranges.get(name)
         if isinstance(span, Sequence) and len(span) == 2:

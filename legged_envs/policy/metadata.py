@@ -7,7 +7,6 @@ the robot or simulator that runs it. `comparison.py` compares the contracts of t
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from inspect import signature
 from math import isfinite
 from typing import Any, NotRequired, TypedDict
@@ -22,6 +21,7 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.actions import JointAction
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.policy.start_facts import qualified_name
 from legged_envs.policy.training_facts import joint_facts, scan_facts, training_facts
 
 Contract = dict[str, Any]
@@ -266,7 +266,7 @@ def observation_entries(env: CoreVectorEnv, group: str) -> list[ObservationEntry
             entry["steps_ago"] = age
         function = terms[name].func
         if name in LOOP_QUANTITIES and function is not LOOP_QUANTITIES[name]:
-            entry["own"] = _qualified_name(function)
+            entry["own"] = qualified_name(function)
         entries.append(entry)
     return entries
 
@@ -286,14 +286,6 @@ def _observation_entry(
         noise=term.noise if noisy else 0.0,
         clip=finite_bounds(term.clip),
     )
-
-
-def _qualified_name(function: object) -> str:
-    """Return a name that does not change between processes, unlike the `repr` of an object."""
-    while isinstance(function, partial):
-        function = function.func
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{function.__module__}.{name}"
 
 
 def finite_bounds(clip: Sequence[float | None] | None) -> Bounds | None:

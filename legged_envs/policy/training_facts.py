@@ -16,6 +16,7 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import curricula, events
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
+from legged_envs.policy.start_facts import start_facts
 from legged_envs.robots import RobotCfg
 from legged_envs.terrains.cfg import TerrainCfg
 
@@ -52,6 +53,7 @@ def training_facts(cfg: TaskCfg) -> Facts:
                 facts[name] = event.params.get(parameter)
     facts["action_delay"] = [0, cfg.max_action_delay]
     facts["terrain"] = _terrain_facts(cfg.scene.terrain)
+    facts["start"] = start_facts(cfg)
     return facts
 
 
@@ -165,6 +167,7 @@ def complete_contract(entries: Facts, cfg: TaskCfg) -> Facts:
     """
     facts: Facts = {"training": training_facts(cfg), **joint_facts(cfg.robot)}
     completed = {**facts, **entries}
+    completed["training"] = {**facts["training"], **entries.get("training", {})}
     if "scan" in entries:
         scan = entries["scan"]
         lookup = scan.get("lookup", "lowest")
