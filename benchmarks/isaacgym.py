@@ -23,36 +23,44 @@ import tyro
 from legged_envs.checks import whole_number
 from legged_envs.compat.isaac_gym import install
 
-SET_TORQUES = "set_dof_actuation_force_tensor"
-"""Function of ``gym`` that gets the torques."""
+SEED = 0
+"""Seed of the actions and of the states to which the task resets."""
+
+ACTION_SCALE = 0.4
+"""Standard deviation of the actions."""
+
+STEP = "simulate"
+"""Function of ``gym`` that steps the physics."""
 
 
 class TimedGym:
-    """The functions of ``gym``, with the CPU seconds inside of them and the torques they were
-    given.
+    """The functions of ``gym``, with the CPU seconds inside of them and the torques of each step.
 
     Args:
         gym: The object with Isaac Gym's functions.
+        batch: The engine.
     """
 
-    def __init__(self, gym: Any):
+    def __init__(self, gym: Any, batch: mujoco.batch.Batch):
         self._gym = gym
+        self._ctrl = batch.bind("ctrl")
 
         self.seconds = 0.0
         """CPU seconds inside of the functions."""
         self.torques: list[np.ndarray] = []
-        """Torques that were given, in order."""
+        """Torques of the physics steps, in order. A joint that is too fast has none, whatever the
+        task asked for."""
 
     def __getattr__(self, name: str) -> Any:
         """Return one of the many functions of ``gym``, with a clock around it."""
         function = getattr(self._gym, name)
 
         def timed(*args: Any) -> Any:
-            if name == SET_TORQUES:
-                self.torques.append(args[1].tensor.numpy().astype(np.float64))
             begun = process_time()
             value = function(*args)
             self.seconds += process_time() - begun
+            if name == STEP:
+                self.torques.append(self._ctrl.copy())
             return value
 
         return timed
@@ -76,18 +84,19 @@ def measure(num_envs: int, steps: int) -> dict[str, float]:
     install()
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     legacy_task = import_module("legacy_task")
+    torch.manual_seed(SEED)
     begun = process_time()
     task = legacy_task.Task(num_envs, episode_length=10**6)
     creation = process_time() - begun
-    timed = TimedGym(task.gym)
     batch = task.sim.state.batch
+    timed = TimedGym(task.gym, batch)
     task.gym = timed
     raw = _copy_batch(batch, num_envs)
     api = []
     engine = []
     own_code = []
     for i in range(steps + 1):
-        actions = 0.4 * torch.randn(num_envs, task.num_actions)
+        actions = ACTION_SCALE * torch.randn(num_envs, task.num_actions)
         timed.seconds = 0.0
         timed.torques.clear()
         raw.state[:] = batch.state
