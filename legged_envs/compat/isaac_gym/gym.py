@@ -12,6 +12,7 @@ from legged_envs.compat.isaac_gym.assets import Asset
 from legged_envs.compat.isaac_gym.enums import SimType
 from legged_envs.compat.isaac_gym.ground import height_field, plane, read_mesh, triangle_mesh
 from legged_envs.compat.isaac_gym.gym_assets import AssetFunctions
+from legged_envs.compat.isaac_gym.gym_dynamics import DynamicsFunctions
 from legged_envs.compat.isaac_gym.gym_pictures import PictureFunctions
 from legged_envs.compat.isaac_gym.gym_properties import PropertyFunctions
 from legged_envs.compat.isaac_gym.gym_queries import QueryFunctions
@@ -34,6 +35,7 @@ class Gym(
     PropertyFunctions,
     StateFunctions,
     TensorFunctions,
+    DynamicsFunctions,
     PictureFunctions,
 ):
     """Functions of Isaac Gym.

@@ -32,6 +32,7 @@ from legged_envs.compat.isaac_gym.scene import (
 from legged_envs.compat.isaac_gym.state import State
 
 if TYPE_CHECKING:
+    from legged_envs.compat.isaac_gym.dynamics import Dynamics
     from legged_envs.compat.isaac_gym.pictures import PictureMaker
     from legged_envs.compat.isaac_gym.viewer import Camera
 
@@ -141,6 +142,8 @@ class Sim:
         """Cameras."""
         self.picture_maker: PictureMaker | None = None
         """What draws the pictures of all cameras. None before the first picture."""
+        self.dynamics: dict[str, Dynamics] = {}
+        """Jacobians and mass matrices that were asked for, by the name of their actors."""
         self.created_at = time.monotonic()
         """Time at which it was made, s."""
         self.destroyed = False
@@ -183,6 +186,7 @@ class Sim:
             self.picture_maker.close()
         self.picture_maker = None
         self.cameras = []
+        self.dynamics = {}
         self.state = None
         self.envs = []
         self.destroyed = True

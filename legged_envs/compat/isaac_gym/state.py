@@ -118,7 +118,7 @@ class State:
         self._mocap_pos = torch.from_numpy(self.batch.bind("mocap_pos"))
         self._mocap_quat = torch.from_numpy(self.batch.bind("mocap_quat"))
 
-    def _bind_output(self, field: str) -> Tensor:
+    def bind_output(self, field: str) -> Tensor:
         """Return a tensor that shares the memory of one of the engine's outputs.
 
         From the first call on the engine copies this output after each step. So fields that no
@@ -133,8 +133,8 @@ class State:
 
     def _keep_outputs_of_step(self) -> None:
         """Take the forces that only a step evaluates from the engine's memory."""
-        self._body_forces_of_step = self._bind_output("cfrc_ext")
-        self._dof_forces_of_step = self._bind_output("actuator_force")
+        self._body_forces_of_step = self.bind_output("cfrc_ext")
+        self._dof_forces_of_step = self.bind_output("actuator_force")
 
     # --- Steps ------------------------------------------------------------------------------------
 
@@ -246,15 +246,15 @@ class State:
                 f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}"
             )
         if space == CoordinateSpace.LOCAL_SPACE:
-            self._update_kinematics()
-            quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
+            self.update_kinematics()
+            quat = self.bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
             for first_column, values in given.items():
                 given[first_column] = quat_apply(quat, values)
             if points is not None:
-                points = quat_apply(quat, points) + self._bind_output("xpos")[:, 1:]
+                points = quat_apply(quat, points) + self.bind_output("xpos")[:, 1:]
         if points is not None:
-            self._update_kinematics()
-            lever = points - self._bind_output("xipos")[:, 1:]
+            self.update_kinematics()
+            lever = points - self.bind_output("xipos")[:, 1:]
             given[3] = torch.linalg.cross(lever, given[0])
         for first_column, values in given.items():
             self._applied[:, 1:, first_column : first_column + 3] = values
@@ -336,13 +336,13 @@ class State:
         return torch.cat((pos, quat, lin_vel, ang_vel), dim=1)
 
     def _read_bodies(self) -> Tensor:
-        self._update_kinematics()
-        pos = self._bind_output("xpos")[:, 1:]
-        quat = self._bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
-        com = self._bind_output("xipos")[:, 1:]
-        ang_vel, root_vel = self._bind_output("cvel")[:, 1:].split(3, dim=-1)
+        self.update_kinematics()
+        pos = self.bind_output("xpos")[:, 1:]
+        quat = self.bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
+        com = self.bind_output("xipos")[:, 1:]
+        ang_vel, root_vel = self.bind_output("cvel")[:, 1:].split(3, dim=-1)
         # cvel is the velocity at the center of mass of the whole robot, not at that of the body.
-        root_com = self._bind_output("subtree_com")[:, self._roots_of_bodies]
+        root_com = self.bind_output("subtree_com")[:, self._roots_of_bodies]
         lin_vel = root_vel + torch.linalg.cross(ang_vel, com - root_com)
         return torch.cat((pos, quat, lin_vel, ang_vel), dim=-1)
 
@@ -353,11 +353,11 @@ class State:
             return forces
         return forces - self._last_applied[..., :3]
 
-    def _update_kinematics(self) -> None:
+    def update_kinematics(self) -> None:
         """Evaluate where bodies are: after a step the engine has where they were before it."""
         # Outputs must be bound before the engine evaluates them, else it does not copy them.
         for field in ("xpos", "xquat", "xipos", "cvel", "subtree_com"):
-            self._bind_output(field)
+            self.bind_output(field)
         if not self._has_moved:
             return
         # The evaluation overwrites the forces of the last step.

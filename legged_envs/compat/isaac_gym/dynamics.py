@@ -1,0 +1,151 @@
+"""Jacobians and mass matrices of actors."""
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from legged_envs.compat.isaac_gym.gymtorch import Descriptor
+from legged_envs.compat.isaac_gym.scene import Part
+from legged_envs.compat.isaac_gym.state import State
+
+NUM_ROOT_COLUMNS = 6
+"""Columns of the base of a robot that moves freely: its linear and its angular velocity."""
+
+OUTPUTS = ("cdof", "ximat")
+"""Fields of the engine that are read here, in addition to those of :meth:`State.read`."""
+
+
+class Dynamics:
+    """Jacobian and mass matrix of one actor of each environment.
+
+    The Jacobian maps the velocities of the joints to those of the bodies, as the tensor of body
+    states has them: of centers of mass, along the axes of the world. For a base that moves freely
+    the columns of the velocities of its root state come first. A fixed base has neither columns
+    nor rows.
+
+    Args:
+        state: The running simulation.
+        part: The actor's parts of the arrays of the model.
+        envs: Environments that have the actor.
+    """
+
+    def __init__(self, state: State, part: Part, envs: list[int]):
+        self._state = state
+        self._part = part
+        self._envs = torch.tensor(envs)
+        for field in OUTPUTS:
+            state.bind_output(field)
+        # The engine copies an output from the next evaluation on that follows its binding.
+        state.mark_moved()
+        self._columns = torch.from_numpy(state.model.jnt_dofadr[part.joints]).long()
+        moves = _find_moved_bodies(state.model, part)
+        self._moves = torch.from_numpy(moves).to(torch.float64)
+        self.jacobian: Tensor | None = None
+        """Buffer of the Jacobian. Shape: (num_envs, num_bodies, 6, num_columns).
+        None: it was not asked for."""
+        self.mass_matrix: Tensor | None = None
+        """Buffer of the mass matrix. Shape: (num_envs, num_columns, num_columns).
+        None: it was not asked for."""
+
+    def acquire_jacobian(self) -> Descriptor:
+        """Return the buffer of the Jacobian."""
+        if self.jacobian is None:
+            self.jacobian = self._make_buffer(self._compute_jacobian())
+        return Descriptor(self.jacobian)
+
+    def acquire_mass_matrix(self) -> Descriptor:
+        """Return the buffer of the mass matrix."""
+        if self.mass_matrix is None:
+            self.mass_matrix = self._make_buffer(self._compute_mass_matrix())
+        return Descriptor(self.mass_matrix)
+
+    def refresh_jacobian(self) -> None:
+        """Fill the buffer of the Jacobian, if there is one."""
+        if self.jacobian is not None:
+            self.jacobian.copy_(self._compute_jacobian())
+
+    def refresh_mass_matrix(self) -> None:
+        """Fill the buffer of the mass matrix, if there is one."""
+        if self.mass_matrix is not None:
+            self.mass_matrix.copy_(self._compute_mass_matrix())
+
+    def _make_buffer(self, values: Tensor) -> Tensor:
+        # Tensors of inference mode could not be written outside of it.
+        with torch.inference_mode(False):
+            return torch.zeros(values.shape, device=self._state.device)
+
+    def _compute_jacobian(self) -> Tensor:
+        self._state.update_kinematics()
+        first = self._part.bodies.start
+        places = self._read("xipos")[:, self._part.bodies]
+        center = self._read("subtree_com")[:, first]
+        # The engine's velocities of a joint's motion are those of the point `center`.
+        turns, slides = self._read("cdof")[:, self._columns].split(3, dim=-1)
+        lever = (places - center[:, None])[:, :, None]
+        linear = slides[:, None] + torch.linalg.cross(turns[:, None], lever)
+        angular = turns[:, None].expand_as(linear)
+        columns = torch.cat((linear, angular), dim=-1) * self._moves[..., None]
+        jacobian = columns.transpose(-1, -2)
+        if not self._part.is_free:
+            return jacobian[:, 1:]
+        return torch.cat((self._compute_root_columns(places), jacobian), dim=-1)
+
+    def _compute_root_columns(self, places: Tensor) -> Tensor:
+        """Return the columns of the base's velocities.
+
+        Args:
+            places: Center of mass of each body, m. Shape: (num_envs, num_bodies, 3).
+        """
+        lever = places - places[:, :1]
+        columns = torch.zeros(*places.shape[:2], 6, NUM_ROOT_COLUMNS, dtype=torch.float64)
+        axes = torch.eye(3, dtype=torch.float64)
+        columns[..., :3, :3] = axes
+        columns[..., 3:, 3:] = axes
+        for i, axis in enumerate(axes):
+            columns[..., :3, 3 + i] = torch.linalg.cross(axis.expand_as(lever), lever)
+        return columns
+
+    def _compute_mass_matrix(self) -> Tensor:
+        jacobian = self._compute_jacobian()
+        bodies = self._part.bodies
+        if not self._part.is_free:
+            # A base that does not move has no kinetic energy.
+            bodies = slice(bodies.start + 1, bodies.stop)
+        mass = self._read_field("body_mass")[:, bodies]
+        moments = self._read_field("body_inertia")[:, bodies]
+        axes = self._read("ximat")[:, bodies].unflatten(-1, (3, 3))
+        inertia = axes * moments[..., None, :] @ axes.transpose(-1, -2)
+        linear, angular = jacobian.split(3, dim=2)
+        matrix = (linear.transpose(-1, -2) @ linear * mass[..., None, None]).sum(1)
+        matrix += (angular.transpose(-1, -2) @ inertia @ angular).sum(1)
+        # The inertia of the motors turns with the joints alone.
+        num_root_columns = jacobian.shape[-1] - len(self._columns)
+        armature = self._read_field("dof_armature")[:, self._columns]
+        matrix.diagonal(dim1=-2, dim2=-1)[:, num_root_columns:] += armature
+        return matrix
+
+    def _read(self, field: str) -> Tensor:
+        """Return an output of the engine in the environments that have the actor."""
+        return self._state.bind_output(field)[self._envs]
+
+    def _read_field(self, name: str) -> Tensor:
+        """Return a field of the model in the environments that have the actor."""
+        expanded = self._state.batch.expanded(name)
+        if expanded is not None:
+            return torch.from_numpy(expanded)[self._envs]
+        shared = torch.from_numpy(getattr(self._state.model, name))
+        return shared.expand(len(self._envs), *shared.shape)
+
+
+def _find_moved_bodies(model: mujoco.MjModel, part: Part) -> np.ndarray:
+    """Return True where a joint moves a body. Shape: (num_bodies, num_dofs)."""
+    bodies = range(part.bodies.start, part.bodies.stop)
+    moves = np.zeros((len(bodies), len(part.joints)), bool)
+    joint_bodies = model.jnt_bodyid[part.joints]
+    for row, body in enumerate(bodies):
+        above = body
+        while above >= part.bodies.start:
+            moves[row] |= joint_bodies == above
+            above = model.body_parentid[above]
+    return moves
