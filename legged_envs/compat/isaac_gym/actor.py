@@ -51,6 +51,7 @@ class Actor:
         name: Name of the actor.
         group: Collision group.
         collision_filter: Bits of the collision filter. Negative numbers are 0.
+        segmentation_id: Number of its bodies in pictures of segmentation.
     """
 
     __slots__ = (
@@ -66,10 +67,19 @@ class Actor:
         "mass",
         "name",
         "pose",
+        "segmentation_ids",
         "shape_filters",
     )
 
-    def __init__(self, asset: Asset, pose: Transform, name: str, group: int, collision_filter: int):
+    def __init__(
+        self,
+        asset: Asset,
+        pose: Transform,
+        name: str,
+        group: int,
+        collision_filter: int,
+        segmentation_id: int = 0,
+    ):
         self.asset = asset
         """The robot."""
         self.name = name
@@ -81,6 +91,8 @@ class Actor:
         self.shape_filters = asset.shape_filters
         """Bits of the collision filter of each shape. If there are any, they count in place of
         ``collision_filter`` for the parts of the robot."""
+        self.segmentation_ids: tuple[int, ...] = (segmentation_id,) * len(asset.body_names)
+        """Number of each body in pictures of segmentation. Shape: (num_bodies,)."""
         self.pose: tuple[float, ...] = (
             *pose.p.values,
             pose.r.x,

@@ -60,11 +60,11 @@ class Asset:
     """
 
     def __init__(self, path: Path, options: AssetOptions):
-        _check_source(path, options)
         self.path = path
         """File of the robot."""
         self.options = options
         """Options with which it is read."""
+        self._check_source()
         self._max_speeds: dict[str, float] = {}
         # Sets the speeds of the joints, too.
         self.spec = self.read(visuals=False)
@@ -133,6 +133,16 @@ class Asset:
             raise ValueError(
                 f"load_asset: {str(self.path)!r}: {shorten(str(error), ERROR_LENGTH)}"
             ) from error
+
+    def _check_source(self) -> None:
+        """Check the options and that there is such a file."""
+        check_options(self.options)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"load_asset: there is no file {str(self.path)!r}")
+        if self.path.suffix.lower() not in (".urdf", ".xml"):
+            raise ValueError(
+                f"load_asset reads .urdf and .xml (MJCF) files, got {str(self.path)!r}"
+            )
 
     def _read(self, visuals: bool) -> mujoco.MjSpec:
         spec, not_collapsed = self._read_file(visuals)
@@ -208,7 +218,12 @@ class Asset:
         return properties
 
 
-def _check_source(path: Path, options: AssetOptions) -> None:
+def check_options(options: AssetOptions) -> None:
+    """Check the options of an asset.
+
+    Raises:
+        ValueError: If one does not fit.
+    """
     mode = options.default_dof_drive_mode
     if mode not in tuple(DofDriveMode):
         raise ValueError(
@@ -217,10 +232,6 @@ def _check_source(path: Path, options: AssetOptions) -> None:
         )
     if options.density < 0:
         raise ValueError(f"load_asset: density must not be negative, got {options.density:g}")
-    if not path.is_file():
-        raise FileNotFoundError(f"load_asset: there is no file {str(path)!r}")
-    if path.suffix.lower() not in (".urdf", ".xml"):
-        raise ValueError(f"load_asset reads .urdf and .xml (MJCF) files, got {str(path)!r}")
 
 
 def _collides(geom: mujoco.MjsGeom) -> bool:

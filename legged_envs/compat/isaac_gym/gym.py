@@ -174,7 +174,7 @@ class Gym(
         name: str = "",
         group: int = -1,
         filter: int = -1,
-        *segment: int,
+        segmentationId: int = 0,
     ) -> int:
         """Add a robot to an environment.
 
@@ -185,7 +185,7 @@ class Gym(
             name: Name of the actor.
             group: Collision group.
             filter: With 0 or −1 the parts of the robot collide, above 0 they do not.
-            segment: No effect.
+            segmentationId: Number of its bodies in pictures of segmentation.
 
         Returns:
             Index of the actor in its environment.
@@ -198,7 +198,8 @@ class Gym(
                 f"got {type(asset).__name__} and {type(pose).__name__}"
             )
         index = len(env.actors)
-        env.actors.append(Actor(asset, pose, name or f"actor_{index}", group, filter))
+        actor = Actor(asset, pose, name or f"actor_{index}", group, filter, int(segmentationId))
+        env.actors.append(actor)
         return index
 
     def __getattr__(self, name: str) -> NoReturn:

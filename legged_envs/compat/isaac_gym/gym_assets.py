@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+import mujoco
 import numpy as np
 
 from legged_envs.compat.isaac_gym.assets import Asset, ForceSensor
@@ -15,6 +16,7 @@ from legged_envs.compat.isaac_gym.records import (
     ForceSensorProperties,
     RigidShapeProperties,
 )
+from legged_envs.compat.isaac_gym.shape_assets import ALONG_X, ShapeAsset
 from legged_envs.compat.isaac_gym.sim import Sim
 from legged_envs.compat.isaac_gym.vectors import Transform
 
@@ -45,6 +47,39 @@ class AssetFunctions:
             )
         # Scripts change their record of options and load the next asset with it.
         return Asset(Path(rootpath) / filename, copy.deepcopy(options))
+
+    def create_box(
+        self,
+        sim: Sim,
+        width: float,
+        height: float,
+        depth: float,
+        options: AssetOptions | None = None,
+    ) -> Asset:
+        """Return a box with sides along x, y and z, m, and the mass of ``options.density``."""
+        half_sides = (width / 2, height / 2, depth / 2)
+        own = copy.deepcopy(options or AssetOptions())
+        return ShapeAsset("box", mujoco.mjtGeom.mjGEOM_BOX, half_sides, own)
+
+    def create_sphere(self, sim: Sim, radius: float, options: AssetOptions | None = None) -> Asset:
+        """Return a ball of a radius, m, with the mass of ``options.density``."""
+        own = copy.deepcopy(options or AssetOptions())
+        return ShapeAsset("sphere", mujoco.mjtGeom.mjGEOM_SPHERE, (radius,), own)
+
+    def create_capsule(
+        self, sim: Sim, radius: float, length: float, options: AssetOptions | None = None
+    ) -> Asset:
+        """Return a capsule along x with the mass of ``options.density``.
+
+        Args:
+            sim: The simulation.
+            radius: Radius, m.
+            length: Length without the two half balls at its ends, m.
+            options: Options. None: the defaults.
+        """
+        own = copy.deepcopy(options or AssetOptions())
+        sizes = (radius, length / 2)
+        return ShapeAsset("capsule", mujoco.mjtGeom.mjGEOM_CAPSULE, sizes, own, ALONG_X)
 
     def get_asset_dof_count(self, asset: Asset) -> int:
         """Return the number of joints that move."""

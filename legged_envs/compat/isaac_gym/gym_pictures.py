@@ -20,6 +20,9 @@ from legged_envs.compat.isaac_gym.viewer import (
 LONGEST_WAIT = 1.0
 """Longest time that ``sync_frame_time`` waits, s."""
 
+DRAWN_KINDS = (ImageType.IMAGE_COLOR, ImageType.IMAGE_DEPTH, ImageType.IMAGE_SEGMENTATION)
+"""Kinds of pictures that cameras give."""
+
 
 class PictureFunctions:
     """Functions that draw pictures, when they are asked for."""
@@ -83,12 +86,15 @@ class PictureFunctions:
             IMAGE_COLOR: red, green, blue and 255 of each pixel, (height, 4 · width), uint8.
             IMAGE_DEPTH: the distance along the axis of view times −1, m, (height, width), float32,
             which is −∞ where there is nothing.
+            IMAGE_SEGMENTATION: the number of the body, (height, width), uint32, 0 for the ground.
 
         Raises:
             NotImplementedError: If ``type`` is another one.
         """
         _check_image_type("get_camera_image", type)
         picture = camera.picture(type)
+        if type == ImageType.IMAGE_SEGMENTATION:
+            return picture.astype(np.uint32)
         if type == ImageType.IMAGE_DEPTH:
             return picture
         # Isaac Gym's pictures have an alpha channel, and pixels in one row of bytes.
@@ -103,6 +109,7 @@ class PictureFunctions:
 
         Returns:
             IMAGE_COLOR: (height, width, 4), uint8. IMAGE_DEPTH: (height, width), float32.
+            IMAGE_SEGMENTATION: (height, width), int32.
 
         Raises:
             NotImplementedError: If ``type`` is another one.
@@ -114,6 +121,19 @@ class PictureFunctions:
         """Draw the present state into the tensors of all cameras."""
         for camera in sim.cameras:
             camera.update_tensors()
+
+    def set_rigid_body_segmentation_id(
+        self, env: Env, handle: int, body: int, segmentation_id: int
+    ) -> None:
+        """Set the number of one body of an actor in pictures of segmentation."""
+        actor = env.actor(handle)
+        numbers = list(actor.segmentation_ids)
+        numbers[body] = int(segmentation_id)
+        actor.segmentation_ids = tuple(numbers)
+
+    def get_rigid_body_segmentation_id(self, env: Env, handle: int, body: int) -> int:
+        """Return the number of one body of an actor in pictures of segmentation."""
+        return env.actor(handle).segmentation_ids[body]
 
     def create_viewer(self, sim: Sim, properties: CameraProperties) -> Viewer:
         """Return a window that shows environment 0.
@@ -219,7 +239,6 @@ class PictureFunctions:
 
 
 def _check_image_type(function: str, kind: int) -> None:
-    if kind not in (ImageType.IMAGE_COLOR, ImageType.IMAGE_DEPTH):
-        raise NotImplementedError(
-            f"{function} draws IMAGE_COLOR and IMAGE_DEPTH alone, got {kind!r}"
-        )
+    if kind not in DRAWN_KINDS:
+        names = ", ".join(drawn.name for drawn in DRAWN_KINDS)
+        raise NotImplementedError(f"{function} draws {names}, got {kind!r}: ask for one of these")

@@ -125,7 +125,8 @@ class PropertyFunctions:
     def set_actor_scale(self, *args: object) -> NoReturn:
         """Raise a NotImplementedError."""
         raise NotImplementedError(
-            "set_actor_scale: actors cannot be scaled, because all environments have one model"
+            "set_actor_scale: all environments have one model, in which sizes are fixed: "
+            "scale the sizes in the file of the robot, or those given to create_box"
         )
 
 

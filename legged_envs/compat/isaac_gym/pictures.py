@@ -52,11 +52,13 @@ class PictureMaker:
             env_id: The environment.
             pose: Pose of the camera, which looks along its axis x.
             properties: Size of the picture, field of view and range of distances.
-            kind: IMAGE_COLOR or IMAGE_DEPTH.
+            kind: IMAGE_COLOR, IMAGE_DEPTH or IMAGE_SEGMENTATION.
 
         Returns:
-            Red, green and blue, (height, width, 3), uint8. Or the distance along the axis of view
-            times −1, m, (height, width), float32, which is −∞ where there is nothing.
+            IMAGE_COLOR: red, green and blue, (height, width, 3), uint8. IMAGE_DEPTH: the distance
+            along the axis of view times −1, m, (height, width), float32, which is −∞ where there
+            is nothing. IMAGE_SEGMENTATION: the number of the body, (height, width), int32, which is
+            0 for the ground and where there is nothing.
         """
         width = int(properties.width)
         height = int(properties.height)
@@ -68,6 +70,8 @@ class PictureMaker:
             renderer.update_scene(self._data, CAMERA)
             if kind == ImageType.IMAGE_COLOR:
                 return renderer.render()
+            if kind == ImageType.IMAGE_SEGMENTATION:
+                return self._number_bodies(renderer, env_id)
             renderer.enable_depth_rendering()
             try:
                 depth = renderer.render()
@@ -77,6 +81,22 @@ class PictureMaker:
         # The depth buffer of the sky is slightly below the farthest distance.
         is_empty = depth >= 0.99 * farthest
         return np.where(is_empty, -np.inf, -depth).astype(np.float32)
+
+    def _number_bodies(self, renderer: mujoco.Renderer, env_id: int) -> np.ndarray:
+        """Return the number of the body at each pixel. Shape: (height, width), int32."""
+        renderer.enable_segmentation_rendering()
+        try:
+            shapes = renderer.render()[..., 0]
+        finally:
+            renderer.disable_segmentation_rendering()
+        # Body 0 is the ground.
+        numbers = [0]
+        for actor in self._sim.envs[env_id].actors:
+            numbers += actor.segmentation_ids
+        number_of_body = np.array(numbers, np.int32)
+        number_of_shape = number_of_body[self._model.geom_bodyid]
+        # The renderer has −1 where there is no shape.
+        return np.where(shapes < 0, 0, number_of_shape[shapes]).astype(np.int32)
 
     def close(self) -> None:
         """Release the renderers."""

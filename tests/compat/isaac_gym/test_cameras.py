@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from isaac_gym_dogs import gym, make_sim, read, unwrap
+from isaac_gym_dogs import gym, make_params, make_sim, read, unwrap
 
 from legged_envs.compat.isaac_gym import gymapi, gymtorch
 
@@ -112,3 +112,30 @@ def test_keys_give_the_actions_that_were_subscribed_to(monkeypatch: pytest.Monke
     events = gym.query_viewer_action_events(viewer)
     assert [(event.action, event.value) for event in events] == [("toggle", 0.0)]
     assert gym.query_viewer_action_events(viewer) == []
+
+
+def test_pictures_of_segmentation_have_the_numbers_of_actors_and_bodies() -> None:
+    sim = gym.create_sim(0, -1, gymapi.SIM_PHYSX, make_params())
+    gym.add_ground(sim, gymapi.PlaneParams(normal=gymapi.Vec3(0.0, 0.0, 1.0)))
+    box = gym.create_box(sim, 1.0, 1.0, 0.2, gymapi.AssetOptions(fix_base_link=True))
+    env = gym.create_env(sim, gymapi.Vec3(), gymapi.Vec3(), 1)
+    for y, number in ((2.0, 5), (-2.0, 7)):
+        pose = gymapi.Transform(gymapi.Vec3(0.0, y, 0.5))
+        gym.create_actor(env, box, pose, f"box {number}", 0, 0, number)
+    gym.set_rigid_body_segmentation_id(env, 1, 0, 9)
+    assert gym.get_rigid_body_segmentation_id(env, 1, 0) == 9
+    gym.prepare_sim(sim)
+    camera = gym.create_camera_sensor(env, gymapi.CameraProperties(width=64, height=16))
+    down = gymapi.Quat.from_euler_zyx(0, np.pi / 2, 0)
+    gym.set_camera_transform(camera, env, gymapi.Transform(gymapi.Vec3(0.0, 0.0, 4.6), down))
+    picture = gym.get_camera_image(sim, env, camera, gymapi.IMAGE_SEGMENTATION)
+    assert picture.shape == (16, 64) and picture.dtype == np.uint32
+    # The tops of the boxes are 4 m below the camera, so the picture is 8 m wide there. They reach
+    # from 1.5 to 2.5 m from its middle, y to the left.
+    row = picture[8]
+    assert set(row[13:19]) == {5} and set(row[45:51]) == {9}
+    assert set(row[:11]) | set(row[22:42]) | set(row[53:]) == {0}
+    tensor = gymtorch.wrap_tensor(
+        gym.get_camera_image_gpu_tensor(sim, env, camera, gymapi.IMAGE_SEGMENTATION)
+    )
+    assert tensor.dtype == torch.int32 and (tensor.numpy() == picture).all()
