@@ -41,6 +41,7 @@ class Dynamics:
         self._columns = torch.from_numpy(state.model.jnt_dofadr[part.joints]).long()
         moves = _find_moved_bodies(state.model, part)
         self._moves = torch.from_numpy(moves).to(torch.float64)
+
         self.jacobian: Tensor | None = None
         """Buffer of the Jacobian. Shape: (num_envs, num_bodies, 6, num_columns).
         None: it was not asked for."""
@@ -77,19 +78,24 @@ class Dynamics:
 
     def _compute_jacobian(self) -> Tensor:
         self._state.update_kinematics()
-        first = self._part.bodies.start
-        places = self._read("xipos")[:, self._part.bodies]
-        center = self._read("subtree_com")[:, first]
-        # The engine's velocities of a joint's motion are those of the point `center`.
-        turns, slides = self._read("cdof")[:, self._columns].split(3, dim=-1)
-        lever = (places - center[:, None])[:, :, None]
-        linear = slides[:, None] + torch.linalg.cross(turns[:, None], lever)
-        angular = turns[:, None].expand_as(linear)
-        columns = torch.cat((linear, angular), dim=-1) * self._moves[..., None]
-        jacobian = columns.transpose(-1, -2)
+        bodies = self._part.bodies
+        places = self._read("xipos")[:, bodies]
+        axes = self._read("cdof")[:, self._columns]
+        turns = axes[..., :3].unsqueeze(1)
+        slides = axes[..., 3:].unsqueeze(1)
+        # The engine's velocities of a joint's motion are those of the robot's center of mass.
+        center = self._read("subtree_com")[:, bodies.start]
+        lever = places - center.unsqueeze(1)
+        linear = slides + torch.linalg.cross(turns, lever.unsqueeze(2))
+        angular = turns.expand_as(linear)
+        motions = torch.cat((linear, angular), dim=-1)
+        # A joint moves the bodies that hang on it.
+        motions = motions * self._moves.unsqueeze(-1)
+        jacobian = motions.transpose(-1, -2)
         if not self._part.is_free:
             return jacobian[:, 1:]
-        return torch.cat((self._compute_root_columns(places), jacobian), dim=-1)
+        root_columns = self._compute_root_columns(places)
+        return torch.cat((root_columns, jacobian), dim=-1)
 
     def _compute_root_columns(self, places: Tensor) -> Tensor:
         """Return the columns of the base's velocities.
@@ -98,32 +104,48 @@ class Dynamics:
             places: Center of mass of each body, m. Shape: (num_envs, num_bodies, 3).
         """
         lever = places - places[:, :1]
-        columns = torch.zeros(*places.shape[:2], 6, NUM_ROOT_COLUMNS, dtype=torch.float64)
+        shape = (*places.shape[:2], 6, NUM_ROOT_COLUMNS)
+        columns = torch.zeros(shape, dtype=torch.float64)
         axes = torch.eye(3, dtype=torch.float64)
         columns[..., :3, :3] = axes
         columns[..., 3:, 3:] = axes
         for i, axis in enumerate(axes):
-            columns[..., :3, 3 + i] = torch.linalg.cross(axis.expand_as(lever), lever)
+            # A turn of the base about this axis swings the body around.
+            swing = torch.linalg.cross(axis.expand_as(lever), lever)
+            columns[..., :3, 3 + i] = swing
         return columns
 
     def _compute_mass_matrix(self) -> Tensor:
+        """Return the sum of the bodies' masses and inertias, seen from the joints."""
         jacobian = self._compute_jacobian()
         bodies = self._part.bodies
         if not self._part.is_free:
             # A base that does not move has no kinetic energy.
             bodies = slice(bodies.start + 1, bodies.stop)
-        mass = self._read_field("body_mass")[:, bodies]
-        moments = self._read_field("body_inertia")[:, bodies]
-        axes = self._read("ximat")[:, bodies].unflatten(-1, (3, 3))
-        inertia = axes * moments[..., None, :] @ axes.transpose(-1, -2)
         linear, angular = jacobian.split(3, dim=2)
-        matrix = (linear.transpose(-1, -2) @ linear * mass[..., None, None]).sum(1)
-        matrix += (angular.transpose(-1, -2) @ inertia @ angular).sum(1)
+        mass = self._read_field("body_mass")[:, bodies]
+        momentum = linear * mass[..., None, None]
+        matrix = linear.transpose(-1, -2) @ momentum
+        spin = self._compute_inertia(bodies) @ angular
+        matrix = matrix + angular.transpose(-1, -2) @ spin
+        matrix = matrix.sum(1)
         # The inertia of the motors turns with the joints alone.
-        num_root_columns = jacobian.shape[-1] - len(self._columns)
+        first = NUM_ROOT_COLUMNS if self._part.is_free else 0
         armature = self._read_field("dof_armature")[:, self._columns]
-        matrix.diagonal(dim1=-2, dim2=-1)[:, num_root_columns:] += armature
+        diagonal = matrix.diagonal(dim1=-2, dim2=-1)
+        diagonal[:, first:] += armature
         return matrix
+
+    def _compute_inertia(self, bodies: slice) -> Tensor:
+        """Return the inertia of bodies along the axes of the world, kg m².
+
+        Shape: (num_envs, num_bodies, 3, 3).
+        """
+        moments = self._read_field("body_inertia")[:, bodies]
+        axes = self._read("ximat")[:, bodies]
+        axes = axes.unflatten(-1, (3, 3))
+        scaled = axes * moments.unsqueeze(-2)
+        return scaled @ axes.transpose(-1, -2)
 
     def _read(self, field: str) -> Tensor:
         """Return an output of the engine in the environments that have the actor."""
@@ -134,7 +156,9 @@ class Dynamics:
         expanded = self._state.batch.expanded(name)
         if expanded is not None:
             return torch.from_numpy(expanded)[self._envs]
-        shared = torch.from_numpy(getattr(self._state.model, name))
+        # All environments have the same values.
+        shared = getattr(self._state.model, name)
+        shared = torch.from_numpy(shared)
         return shared.expand(len(self._envs), *shared.shape)
 
 

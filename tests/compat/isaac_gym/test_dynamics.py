@@ -107,3 +107,11 @@ def test_actors_of_another_name_are_named() -> None:
     sim = moving_sim(fixed=False)
     with pytest.raises(ValueError, match=r"'cat'.*'dog'"):
         gym.acquire_jacobian_tensor(sim, "cat")
+
+
+def test_the_mass_matrix_of_a_box_is_its_mass_and_inertia() -> None:
+    sim = make_sim(asset=gym.create_box(None, 0.1, 0.2, 0.3))
+    matrix = refreshed(sim, "mass_matrix")[0]
+    squares = torch.tensor([0.2**2 + 0.3**2, 0.1**2 + 0.3**2, 0.1**2 + 0.2**2])
+    expected = 6.0 * torch.cat((torch.ones(3), squares / 12.0))
+    assert matrix == pytest.approx(torch.diag(expected), abs=1e-5)

@@ -250,3 +250,31 @@ def test_filters_that_differ_within_a_body_or_between_environments_are_refused()
     gym.set_actor_rigid_shape_properties(sim.envs[1], 0, props)
     with pytest.raises(ValueError, match="environment 1"):
         gym.prepare_sim(sim)
+
+
+def test_a_stiff_drive_of_a_light_link_is_calm_with_the_armature_of_the_manual(tmp_path) -> None:
+    stiffness = 1000.0
+    (tmp_path / "finger.urdf").write_text(
+        f"""<robot name="finger"><link name="palm">{INERTIAL}</link><link name="finger"><inertial>
+        <origin xyz="0.05 0 0"/><mass value="0.05"/>
+        <inertia ixx="6e-5" iyy="6e-5" izz="6e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="bend" type="revolute"><parent link="palm"/><child link="finger"/>
+        <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="10" velocity="100"/></joint></robot>"""
+    )
+    options = gymapi.AssetOptions(
+        fix_base_link=True,
+        default_dof_drive_mode=gymapi.DOF_MODE_POS,
+        armature=0.1 * stiffness * 0.005**2,
+    )
+    asset = gym.load_asset(None, str(tmp_path), "finger.urdf", options)
+    sim = make_sim(asset=asset, ground=False, prepare=False)
+    drives = gym.get_actor_dof_properties(sim.envs[0], 0)
+    drives["stiffness"] = stiffness
+    drives["damping"] = 10.0
+    gym.set_actor_dof_properties(sim.envs[0], 0, drives)
+    gym.prepare_sim(sim)
+    gym.set_dof_position_target_tensor(sim, unwrap([0.3]))
+    for _ in range(300):
+        gym.simulate(sim)
+    position, velocity = read(sim, "dof_state")[0].tolist()
+    assert position == pytest.approx(0.3, abs=1e-3) and abs(velocity) < 1e-3
