@@ -8,8 +8,11 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from legged_envs.training.mimic.algorithm import MimicDistillation
-from legged_envs.training.mimic.ppo import MimicPPO
+from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
+from legged_envs.training.learner.distillation import Distillation
+from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.mimic.networks import MimicPolicy
+from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import (
     AmpCfg,
     DaggerCfg,
@@ -121,15 +124,15 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def make(env: Chase, arguments: dict[str, Any] | None = None, **cfg: Any) -> MimicPPO:
-    made = MimicPPO(
+def make(env: Chase, arguments: dict[str, Any] | None = None, **cfg: Any) -> PPO:
+    made = make_mimic_ppo(
         env.get_observations(), 2, FRAMES, MimicPPOCfg(**NETWORK | cfg), **arguments or {}
     )
     made.train_mode()
     return made
 
 
-def with_everything(env: Chase, **cfg: Any) -> MimicPPO:
+def with_everything(env: Chase, **cfg: Any) -> PPO:
     options = {
         "amp": AmpCfg(0.5, hidden=(16,)),
         "dagger": DaggerCfg(0.3, decay_iterations=10),
@@ -141,7 +144,7 @@ def with_everything(env: Chase, **cfg: Any) -> MimicPPO:
     )
 
 
-def roll(algorithm: MimicPPO | MimicDistillation, env: Chase) -> float:
+def roll(algorithm: PPO | Distillation, env: Chase) -> float:
     """One rollout, as the trainer makes it. Returns the mean tracking error."""
     obs, error = env.get_observations(), 0.0
     with torch.inference_mode():
@@ -153,13 +156,11 @@ def roll(algorithm: MimicPPO | MimicDistillation, env: Chase) -> float:
     return error / algorithm.cfg.steps_per_env
 
 
-def iterate(
-    algorithm: MimicPPO | MimicDistillation, env: Chase, iterations: int
-) -> list[dict[str, float]]:
+def iterate(algorithm: PPO | Distillation, env: Chase, iterations: int) -> list[dict[str, float]]:
     return [{"error": roll(algorithm, env)} | algorithm.update() for _ in range(iterations)]
 
 
-def policy_error(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int = 60) -> float:
+def policy_error(algorithm: PPO | Distillation, env: Chase, steps: int = 60) -> float:
     """Mean tracking error of the mean action."""
     policy, groups, error = algorithm.get_policy().as_jit(), algorithm.groups, 0.0
     obs = env.get_observations()
@@ -170,12 +171,12 @@ def policy_error(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int
     return error / steps
 
 
-def mean_actions(algorithm: MimicPPO | MimicDistillation, obs: TensorDict) -> torch.Tensor:
+def mean_actions(algorithm: PPO | Distillation, obs: TensorDict) -> torch.Tensor:
     with torch.no_grad():
         return algorithm.actor(*(obs[group] for group in algorithm.groups))
 
 
-def disagreement(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int = 20) -> float:
+def disagreement(algorithm: PPO | Distillation, env: Chase, steps: int = 20) -> float:
     """Mean squared difference to the teacher's actions, in the states of an environment that nobody has learnt from."""
     obs, total = env.get_observations(), 0.0
     for _ in range(steps):
@@ -188,12 +189,16 @@ def disagreement(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int
     return total
 
 
-def distillation(env: Chase, **cfg: Any) -> MimicDistillation:
-    made = MimicDistillation(
-        env.get_observations(),
-        2,
-        FRAMES,
-        MimicDistillationCfg(**NETWORK | cfg),
+def distillation(env: Chase, **cfg: Any) -> Distillation:
+    options = MimicDistillationCfg(**NETWORK | cfg)
+    observation = env.get_observations()
+    student = mimic_inputs(observation, ACTOR_GROUPS, FRAMES)
+    made = Distillation(
+        observation,
+        MimicPolicy((SIZES["policy"], SIZES["reference"]), FRAMES, 2, options),
+        student,
+        mimic_inputs(observation, CRITIC_GROUPS, FRAMES),
+        options,
         teacher=chase_by_hand,
     )
     made.train_mode()

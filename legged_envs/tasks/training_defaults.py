@@ -11,7 +11,8 @@ class TrainingDefaults(Configuration):
     """Default training options of a task.
 
     Every algorithm uses :attr:`iterations`, :attr:`coarse` and :attr:`first_trot`. The other fields
-    are for rsl_rl's PPO only; motion-mimic PPO and distillation define theirs in their own options.
+    are for PPO without motions only; motion-mimic PPO and distillation define theirs in their own
+    options.
     """
 
     iterations: int = 270

@@ -2,24 +2,35 @@
 
 import contextlib
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.evaluation.metrics.mimic import motion_of
+from legged_envs.motions import Motion, MotionLibrary, shipped_motions
 from legged_envs.policy.policy import Policy, load_policy
+from legged_envs.robots import RobotCfg
 from legged_envs.robots.reading.kinematics import is_leg_joint
-from legged_envs.tasks.mimic import CRITIC_GROUPS
-from legged_envs.training.mimic.algorithm import MimicDistillation
-from legged_envs.training.mimic.ppo import MimicPPO
-from legged_envs.training.mimic.style_prior import ExpertTransitions
+from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
+from legged_envs.training.learner.distillation import Distillation
+from legged_envs.training.learner.inputs import Inputs
+from legged_envs.training.learner.mirror import MirroredHalf
+from legged_envs.training.learner.networks import Actor, make_network
+from legged_envs.training.learner.part import Part
+from legged_envs.training.learner.parts import make_bonuses, make_constraints
+from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.learner.settings import PPOSettings
+from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
+from legged_envs.training.mimic.networks import MimicPolicy
+from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import AlgorithmCfg, PPOCfg
-from legged_envs.training.ppo import HalfMirror, Model, Rollouts
+from legged_envs.training.part_options import AmpCfg
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
-Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
+Algorithm = PPO | Distillation | BootstrapPPO
 """An algorithm that learns from rollouts, with rsl_rl's interface.
 
 In a rollout, ``act`` is called before each step of the environment and ``process_env_step`` after
@@ -27,7 +38,13 @@ it. ``compute_returns`` and ``update`` follow the rollout.
 """
 
 
-def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv, upper_body_noise: float = 1.0) -> Algorithm:
+def make_algorithm(
+    cfg: AlgorithmCfg,
+    env: RslRlVecEnv,
+    upper_body_noise: float = 1.0,
+    learner: str = "legged_envs",
+    style: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions,
+) -> Algorithm:
     """Make the algorithm that ``cfg`` configures, with newly initialised networks.
 
     Args:
@@ -35,31 +52,40 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv, upper_body_noise: float 
         env: The training environment.
         upper_body_noise: Factor on ``PPOCfg.init_std`` for the actions of joints outside the legs.
             1 gives all joints the same noise. Only PPO uses it.
+        learner: Implementation of PPO without motions: ``"legged_envs"`` or ``"rsl_rl"``.
+        style: Function that loads the clips of a robot whose style ``PPOCfg.amp`` rewards.
 
     Raises:
         FileNotFoundError: If the file of the teacher is missing.
         ValueError: If the observations or actions of the teacher differ from the environment's.
     """
     if isinstance(cfg, PPOCfg):
-        return _make_ppo(cfg, env, upper_body_noise)
+        if learner == "rsl_rl":
+            return _make_rsl_rl_ppo(cfg, env, upper_body_noise)
+        return _make_ppo(cfg, env, upper_body_noise, style)
     if isinstance(cfg, MimicDistillationCfg):
         return _make_distillation(cfg, env)
     return _make_mimic_ppo(cfg, env)
 
 
-def _make_distillation(cfg: MimicDistillationCfg, env: RslRlVecEnv) -> MimicDistillation:
+def _make_distillation(cfg: MimicDistillationCfg, env: RslRlVecEnv) -> Distillation:
     """Make the student of a motion-mimic task, and load its teacher."""
     core = unwrap(env.env)
-    return MimicDistillation(
-        env.get_observations(),
-        env.num_actions,
-        len(motion_of(core).cfg.window),
+    observation = env.get_observations()
+    frames = len(motion_of(core).cfg.window)
+    student = mimic_inputs(observation, ACTOR_GROUPS, frames)
+    sizes = (sum(student.sizes), student.reference_size)
+    return Distillation(
+        observation,
+        MimicPolicy(sizes, frames, env.num_actions, cfg),
+        student,
+        mimic_inputs(observation, CRITIC_GROUPS, frames),
         cfg,
         teacher=_load_teacher(cfg, core),
     )
 
 
-def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> MimicPPO:
+def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> PPO:
     """Make motion-mimic PPO, with the teacher and the style prior that ``cfg`` switches on."""
     core = unwrap(env.env)
     motion = motion_of(core)
@@ -70,12 +96,9 @@ def _make_mimic_ppo(cfg: MimicPPOCfg, env: RslRlVecEnv) -> MimicPPO:
         teacher = _load_teacher(cfg, core)
     expert = None
     if cfg.amp.amp_reward_weight:
-        # AMP: a discriminator compares states of the robots with states of the clips. The clips
-        # are observed through the same group, so that both have the same layout.
-        amp_group = core.cfg.observations[cfg.amp.group]
-        transitions = ExpertTransitions(motion.player.library, amp_group, core.step_dt)
-        expert = transitions.sample
-    return MimicPPO(
+        # AMP: a discriminator compares states of the robots with states of the clips.
+        expert = _make_expert(cfg.amp, core, motion.player.library)
+    return make_mimic_ppo(
         observations,
         env.num_actions,
         len(motion.cfg.window),
@@ -94,40 +117,109 @@ def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: CoreVectorEnv) 
     return teacher
 
 
-def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> BootstrapPPO:
+def _make_ppo(
+    ppo: PPOCfg,
+    env: RslRlVecEnv,
+    upper_body_noise: float,
+    style: Callable[[RobotCfg], Sequence[Motion]],
+) -> PPO:
+    """Make PPO of a task without reference motions, and the parts that ``ppo`` switches on."""
+    assert ppo.init_std is not None and ppo.hidden is not None, "prepare() completes the options"
+    core = unwrap(env.env)
+    observation = env.get_observations()
+    actor_inputs = Inputs.of(observation, ("policy",))
+    # A task without privileged observations shows the critic what the actor sees.
+    critic_group = "critic" if "critic" in core.group_sizes else "policy"
+    critic_inputs = Inputs.of(observation, (critic_group,))
+    std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
+    actor = Actor(sum(actor_inputs.sizes), std, ppo.hidden, ppo.activation)
+    critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
+    parts: list[Part] = []
+    if ppo.mirror:
+        try:
+            parts.append(MirroredHalf(core, actor_inputs.groups, critic_inputs.groups))
+        except ValueError as error:
+            # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
+            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
+    settings = _settings(ppo)
+    cost_critic = None
+    num_costs = 0
+    calm_envs = 0
+    if ppo.lagrange.enabled:
+        constraints = make_constraints(
+            ppo.lagrange,
+            core.cost_names,
+            core.cost_limits,
+            discount=settings.gamma * settings.gae_lambda,
+            num_envs=env.num_envs,
+            device=core.device,
+            with_reference=False,
+        )
+        parts.append(constraints)
+        num_costs = len(constraints.lagrange.names)
+        calm_envs = constraints.calm_envs
+        cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
+    expert = None
+    if ppo.amp.amp_reward_weight:
+        robot = core.cfg.robot
+        expert = _make_expert(ppo.amp, core, MotionLibrary(style(robot), robot, core.device))
+    parts += make_bonuses(observation, ppo.steps_per_env, ppo.activation, ppo.amp, ppo.rnd, expert)
+    return PPO(
+        observation,
+        actor,
+        critic,
+        actor_inputs,
+        critic_inputs,
+        settings,
+        parts=parts,
+        cost_critic=cost_critic,
+        num_costs=num_costs,
+        calm_envs=calm_envs,
+    )
+
+
+def _make_expert(amp: AmpCfg, core: CoreVectorEnv, library: MotionLibrary) -> Expert:
+    """Return the function that draws transitions of the clips, as the task observes them."""
+    # The clips are observed through the same group, so that both have the same layout.
+    group = core.cfg.observations[amp.group]
+    return ExpertTransitions(library, group, core.step_dt).sample
+
+
+def _settings(ppo: PPOCfg) -> PPOSettings:
+    """Return the numbers of PPO from completed options."""
+    assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
+    return PPOSettings(
+        steps_per_env=ppo.steps_per_env,
+        epochs=ppo.epochs,
+        mini_batches=ppo.mini_batches,
+        learning_rate=ppo.learning_rate,
+        max_grad_norm=ppo.max_grad_norm,
+        gamma=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clip=ppo.clip,
+        clip_value=True,
+        value_loss=ppo.value_loss,
+        entropy=ppo.entropy,
+        schedule=ppo.schedule,
+        desired_kl=ppo.desired_kl,
+    )
+
+
+def _make_rsl_rl_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> BootstrapPPO:
+    """Make rsl_rl's PPO, which ours is compared with."""
     assert ppo.init_std is not None, "prepare() completes the options with the task's defaults"
     core = unwrap(env.env)
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
     cfg = _rsl_rl_cfg(ppo, core, std)
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
-        algorithm = BootstrapPPO.construct_algorithm(
-            env.get_observations(), env, cfg, str(env.device)
-        )
-    # rsl_rl has made its own storage by now. Ours makes the mini-batches of an update only once.
-    storage = Rollouts(
-        "rl",
-        env.num_envs,
-        ppo.steps_per_env,
-        env.get_observations(),
-        [env.num_actions],
-        str(env.device),
-    )
-    storage.models = (algorithm.actor, algorithm.critic)
-    if ppo.mirror:
-        try:
-            storage.mirror = HalfMirror(core)
-        except ValueError as error:
-            # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
-            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
-    algorithm.storage = storage
-    return algorithm
+        return BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
 
 
 def _rsl_rl_cfg(ppo: PPOCfg, core: CoreVectorEnv, init_std: torch.Tensor) -> dict[str, Any]:
     """Return the configuration from which rsl_rl makes PPO and its networks."""
     assert ppo.hidden is not None, "prepare() completes the options with the task's defaults"
     model = {
-        "class_name": Model,
+        "class_name": "rsl_rl.models:MLPModel",
         "hidden_dims": list(ppo.hidden),
         "activation": ppo.activation,
         "obs_normalization": True,

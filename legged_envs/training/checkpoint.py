@@ -12,15 +12,9 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_checkpoint_file
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
-from legged_envs.training.mimic_options import (
-    AmpCfg,
-    DaggerCfg,
-    LagrangeCfg,
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    RndCfg,
-)
+from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.part_options import AmpCfg, LagrangeCfg, RndCfg
 
 FREE_OPTIONS = (
     "minutes",
@@ -77,7 +71,11 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
         ValueError: If the file is damaged, holds anything but plain data, or was trained on
             another task.
     """
-    return read_checkpoint_file(place, task_id, OPTION_CLASSES)
+    checkpoint = read_checkpoint_file(place, task_id, OPTION_CLASSES)
+    if "cfg" in checkpoint and "actor_state_dict" in checkpoint["algorithm"]:
+        # Earlier versions had rsl_rl's PPO alone, and no option for it.
+        checkpoint["cfg"].learner = "rsl_rl"
+    return checkpoint
 
 
 def run_folder(cfg: TrainCfg) -> Path:

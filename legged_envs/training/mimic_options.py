@@ -5,22 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from legged_envs.configuration import Configuration
-
-Activation = Literal[
-    "elu",
-    "selu",
-    "relu",
-    "crelu",
-    "lrelu",
-    "tanh",
-    "sigmoid",
-    "softplus",
-    "gelu",
-    "swish",
-    "mish",
-    "identity",
-]
-"""Names of the activation functions of a network, as in rsl_rl."""
+from legged_envs.training.part_options import Activation, AmpCfg, LagrangeCfg, RndCfg
 
 
 @dataclass
@@ -80,105 +65,6 @@ class DaggerCfg(Configuration):
 
 
 @dataclass
-class AmpCfg(Configuration):
-    """Options of the adversarial motion prior (AMP): a reward for moving in the style of the clips.
-
-    A discriminator learns to distinguish transitions of the robots from those of the clips. A
-    transition that it takes for one of the clips earns the reward.
-    """
-
-    amp_reward_weight: float = 0.0
-    """Weight of the style reward, which is 0 to 1 per control step. 0 switches AMP off."""
-
-    task_reward_weight: float = 1.0
-    """Weight of the environment's reward if AMP is on."""
-
-    group: str = "amp"
-    """Name of the observation group that the discriminator sees, of robots and of clips."""
-
-    hidden: tuple[int, ...] = (256, 128)
-    """Widths of the hidden layers of the discriminator."""
-
-    activation: Activation = "elu"
-    """Activation of the discriminator's hidden layers."""
-
-    learning_rate: float = 1e-4
-    """Learning rate of the discriminator, constant. The discriminator has its own optimiser."""
-
-    gradient_penalty: float = 10.0
-    """Weight w of the gradient penalty w/2 · E‖∇D‖² in the discriminator's loss.
-
-    D is the discriminator. The mean is over transitions of the clips (Peng et al. 2021).
-    """
-
-
-@dataclass
-class RndCfg(Configuration):
-    """Options of random network distillation (RND): a reward for observations that are new.
-
-    A predictor learns the output of a fixed random network. Its error is large where few
-    observations were seen before, and is the reward (Burda et al. 2018).
-    """
-
-    weight: float = 0.0
-    """Weight of the reward for novelty per control step. 0 switches RND off."""
-
-    group: str = "critic"
-    """Name of the observation group that predictor and random network see."""
-
-    hidden: tuple[int, ...] = (64,)
-    """Widths of the hidden layers of the predictor and of the random network."""
-
-    outputs: int = 16
-    """Size of the random network's output, which the predictor learns."""
-
-    learning_rate: float = 1e-3
-    """Learning rate of the predictor, constant. The predictor has its own optimiser."""
-
-
-@dataclass
-class LagrangeCfg(Configuration):
-    """Options of the Lagrange multipliers that keep each cost term under its limit.
-
-    A multiplier weighs a cost against the reward. A PID controller sets it, once per update, from
-    the relative excess (mean cost − limit) / limit, clipped at 1 (Stooke et al. 2020).
-    """
-
-    enabled: bool = False
-    """True: the policy learns to keep costs under their limits. False: costs have no influence."""
-
-    costs: tuple[str, ...] = ()
-    """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
-
-    integral: float = 0.02
-    """Integral gain: increase of a multiplier in one update if the mean cost is twice the limit or
-    more."""
-
-    proportional: float = 0.5
-    """Proportional gain: amount added to a multiplier while the mean cost is twice the limit or
-    more."""
-
-    derivative: float = 0.0
-    """Derivative gain: amount added to a multiplier in an update in which the mean cost rose by the
-    limit."""
-
-    initial: float = 0.0
-    """Value of all multipliers at the start of the training."""
-
-    calm_fraction: float = 1 / 16
-    """Share of the environments that act without exploration noise, from 0 to below 1.
-
-    The limits are for a policy without noise. The multipliers therefore follow the costs of these
-    environments alone, and the policy learns from the remaining ones. 0: all environments act with
-    noise, and the multipliers follow the costs of all.
-    """
-
-    maximum: float = 1.0
-    """Upper bound of the multipliers. At 1 a cost weighs as much as the reward. Far above 1, robots
-    learn to fall."""
-
-
-@dataclass
 class LearningCfg(Configuration):
     """Options that every learning algorithm has."""
 
@@ -200,7 +86,7 @@ class LearningCfg(Configuration):
 
 @dataclass
 class OnPolicyCfg(LearningCfg):
-    """Options that rsl_rl's PPO and motion-mimic PPO share."""
+    """Options that PPO and motion-mimic PPO share."""
 
     mini_batches: int = 4
     """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
@@ -211,11 +97,29 @@ class OnPolicyCfg(LearningCfg):
     clip: float = 0.2
     """Clipping range ε of PPO: the probability ratio of new to old policy counts within 1 ± ε.
 
-    rsl_rl's PPO also clips the change of a value estimate to ± ε.
+    Without motions, the change of a value estimate is clipped to ± ε too, as in rsl_rl.
     """
 
     value_loss: float = 1.0
     """Weight of the value function's loss in the total loss."""
+
+    schedule: Literal["fixed", "adaptive"] = "fixed"
+    """Schedule of the learning rate. ``fixed``: linear from ``learning_rate`` to
+    ``final_learning_rate``. ``adaptive``: divided by 1.5 if the KL divergence of a mini-batch
+    exceeds 2 · desired_kl, multiplied by 1.5 if it is below ½ · desired_kl."""
+
+    desired_kl: float = 0.01
+    """Target KL divergence of the policy from the one that collected the rollout. Only the
+    ``adaptive`` schedule uses it."""
+
+    amp: AmpCfg = field(default_factory=AmpCfg)
+    """Options of the adversarial motion prior, a reward for the style of the robot's clips."""
+
+    rnd: RndCfg = field(default_factory=RndCfg)
+    """Options of random network distillation, a reward for new observations."""
+
+    lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
+    """Options of the constraints on costs."""
 
 
 @dataclass
@@ -228,30 +132,12 @@ class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     entropy: float = 0.002
     """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise."""
 
-    schedule: Literal["fixed", "adaptive"] = "fixed"
-    """Schedule of the learning rate. ``fixed``: linear from ``learning_rate`` to
-    ``final_learning_rate``. ``adaptive``: divided by 1.5 if the KL divergence of a mini-batch
-    exceeds 2 · desired_kl, multiplied by 1.5 if it is below ½ · desired_kl."""
-
-    desired_kl: float = 0.01
-    """Target KL divergence of the policy from the one that collected the rollout. Only the
-    ``adaptive`` schedule uses it."""
-
     privileged_actor: bool = False
     """True: the actor sees the privileged groups ``critic`` and ``critic_reference`` in place of
     ``policy`` and ``reference``. A policy trained so can teach a student."""
 
-    amp: AmpCfg = field(default_factory=AmpCfg)
-    """Options of the adversarial motion prior, a reward for the style of the clips."""
-
     dagger: DaggerCfg = field(default_factory=DaggerCfg)
     """Options of DAgger, a loss for imitating a teacher."""
-
-    rnd: RndCfg = field(default_factory=RndCfg)
-    """Options of random network distillation, a reward for new observations."""
-
-    lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
-    """Options of the constraints on costs."""
 
 
 @dataclass

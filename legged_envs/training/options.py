@@ -9,12 +9,8 @@ from tyro.conf import arg, subcommand
 from legged_envs.configuration import Configuration
 from legged_envs.motion_reading import AS_FILES_SAY, MotionReading
 from legged_envs.runs.options import TaskId, Value
-from legged_envs.training.mimic_options import (
-    Activation,
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    OnPolicyCfg,
-)
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
+from legged_envs.training.part_options import Activation
 
 TRAINING_MODULES = (
     "rsl_rl",
@@ -29,7 +25,7 @@ TRAINING_MODULES = (
 
 @dataclass
 class PPOCfg(OnPolicyCfg):
-    """Options of rsl_rl's PPO, for all tasks except motion-mimic tasks.
+    """Options of PPO, for all tasks except motion-mimic tasks.
 
     A field that is None takes the task's training default, from
     :class:`~legged_envs.tasks.training_defaults.TrainingDefaults`.
@@ -64,8 +60,8 @@ class PPOCfg(OnPolicyCfg):
     Values below 1 reduce exploration."""
 
     mirror: bool = True
-    """True: half of each mini-batch is mirrored left to right. Without effect if a term of the task
-    does not define its mirror image."""
+    """True: half of each mini-batch is mirrored left to right. Without effect with ``--learner
+    rsl_rl``, or if a term of the task does not define its mirror image."""
 
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
@@ -103,6 +99,10 @@ class TrainCfg(Configuration):
     iterations: int | None = None
     """Number of updates of the training. None: the task's, or no limit with --minutes."""
 
+    learner: Literal["legged_envs", "rsl_rl"] = "legged_envs"
+    """Implementation of PPO in tasks without motions. Both learn the same way; rsl_rl's is there to
+    compare with."""
+
     seed: int = 1
     """Seed of the task's random numbers and of the networks. The same seed gives the same policy on
     one machine."""
@@ -125,7 +125,7 @@ class TrainCfg(Configuration):
         | Annotated[None, subcommand("auto")],
         arg(name=""),
     ] = None
-    """Algorithm and its options. None: motion-mimic PPO for mimic tasks, else rsl_rl's PPO."""
+    """Algorithm and its options. None: motion-mimic PPO for mimic tasks, else PPO."""
 
     clips: tuple[str, ...] = ()
     """Names of the reference clips that a mimic task imitates. Empty: all clips of the task."""

@@ -4,7 +4,9 @@ A mistake in an option is reported here, before environments are made or files a
 """
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.evaluator import metrics_of
 from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.motion_reading import check_reading
+from legged_envs.motions import Motion, MotionFiles, shipped_motions
 from legged_envs.policy.policy import load_policy
+from legged_envs.robots import RobotCfg
 from legged_envs.runs.options import LARGEST_SEED, check_option_numbers, check_size
 from legged_envs.runs.run_folder import CONFIG
 from legged_envs.runs.trackers import TRACKERS
@@ -29,7 +33,12 @@ from legged_envs.training.checkpoint import (
     run_folder,
 )
 from legged_envs.training.mimic.amp_observations import amp_observations
-from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
+from legged_envs.training.mimic_options import (
+    MimicDistillationCfg,
+    MimicPPOCfg,
+    OnPolicyCfg,
+    teacher_path,
+)
 from legged_envs.training.options import (
     ALGORITHMS,
     TRAINING_MODULES,
@@ -79,6 +88,10 @@ class Prepared:
 
     checkpoint: dict[str, Any] | None
     """Checkpoint of the run to resume. None: a new run."""
+
+    style: Callable[[RobotCfg], Sequence[Motion]]
+    """Function that loads the clips of a robot whose style an adversarial motion prior rewards, in
+    tasks without motions."""
 
     warm_start: dict[str, Any] | None
     """Checkpoint whose networks a new run starts with. None: random initial networks, or a resumed
@@ -131,8 +144,28 @@ def prepare(cfg: TrainCfg) -> Prepared:
         metrics=metrics_of(task),
         scenes=film,
         checkpoint=checkpoint,
+        style=style_of(cfg),
         warm_start=warm_start,
     )
+
+
+def style_of(cfg: TrainCfg) -> Callable[[RobotCfg], Sequence[Motion]]:
+    """Return the function that loads the clips that ``--clips`` and ``--motions`` name."""
+    if cfg.motions:
+        files = MotionFiles(cfg.motions, **asdict(cfg.motion))
+        return partial(_chosen, files, cfg.clips)
+    return partial(_shipped, cfg.clips)
+
+
+def _shipped(clips: Sequence[str], robot: RobotCfg) -> Sequence[Motion]:
+    return shipped_motions(robot, *clips)
+
+
+def _chosen(files: MotionFiles, clips: Sequence[str], robot: RobotCfg) -> Sequence[Motion]:
+    motions = files(robot)
+    names = [motion.name for motion in motions]
+    check_known("--clips: there is no clip", clips, names, "clips")
+    return [motion for motion in motions if not clips or motion.name in clips]
 
 
 def default_config(task_id: str) -> dict[str, Any]:
@@ -216,11 +249,16 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
     given = _algorithm_name(algo)
     if given not in fitting:
         raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given}")
-    if not kind.imitates_motions:
-        if cfg.clips:
-            raise ValueError(f"--clips is for mimic tasks, and {cfg.task_id!r} is not one")
-        if cfg.motions:
-            raise ValueError(f"--motions is for mimic tasks, and {cfg.task_id!r} is not one")
+    has_style = isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight > 0.0
+    if not kind.imitates_motions and not has_style:
+        for option, value in (("--clips", cfg.clips), ("--motions", cfg.motions)):
+            if value:
+                raise ValueError(
+                    f"{option} is for mimic tasks, and {cfg.task_id!r} is not one; "
+                    "with --amp.amp-reward-weight they are the style of any task"
+                )
+    if cfg.learner == "rsl_rl":
+        _check_rsl_rl(algo)
     if cfg.warm_start is not None and isinstance(algo, MimicDistillationCfg):
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
     if isinstance(algo, PPOCfg) and algo.noise_kept != 1.0 and cfg.warm_start is None:
@@ -230,6 +268,19 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
         )
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
+
+
+def _check_rsl_rl(algo: AlgorithmCfg) -> None:
+    """Check that no option is switched on that rsl_rl's PPO does not have."""
+    if not isinstance(algo, PPOCfg):
+        raise ValueError("--learner rsl_rl is for ppo alone; leave it out")
+    for option, is_on in (
+        ("--amp.amp-reward-weight", algo.amp.amp_reward_weight > 0.0),
+        ("--rnd.weight", algo.rnd.weight > 0.0),
+        ("--lagrange.enabled", algo.lagrange.enabled),
+    ):
+        if is_on:
+            raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")
 
 
 def _algorithm_name(algo: object) -> str:
@@ -259,19 +310,19 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
 
 def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Check that the cost terms and the teacher that an algorithm names exist."""
+    if isinstance(algo, OnPolicyCfg):
+        check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
     if isinstance(algo, PPOCfg):
         return
-    if isinstance(algo, MimicPPOCfg):
-        check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
-        if not algo.dagger.coefficient:
-            return
+    if isinstance(algo, MimicPPOCfg) and not algo.dagger.coefficient:
+        return
     # Loading finds a missing or damaged file now. The trainer loads it again on the right device.
     load_policy(teacher_path(algo))
 
 
 def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Add to a task the observation groups that only the algorithm needs."""
-    if isinstance(algo, MimicPPOCfg) and algo.amp.amp_reward_weight:
+    if isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight:
         task.observations.setdefault(algo.amp.group, amp_observations())
 
 

@@ -9,6 +9,7 @@ import torch
 
 from legged_envs.errors import is_mistake
 from legged_envs.tables import shorten
+from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.options import PPOCfg
 from legged_envs.training.warm_start import load_warm_start
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
@@ -50,8 +51,8 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
     algo = trainer.prepared.algo
     place = trainer.cfg.warm_start
     with _explaining(place):
-        if isinstance(trainer.algorithm, BootstrapPPO):
-            assert isinstance(algo, PPOCfg)
+        if isinstance(algo, PPOCfg):
+            assert isinstance(trainer.algorithm, (PPO, BootstrapPPO))
             assert place is not None
             load_warm_start(
                 checkpoint,

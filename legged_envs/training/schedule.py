@@ -4,6 +4,7 @@ import numpy as np
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.training.algorithm import Algorithm
+from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.options import PPOCfg
 from legged_envs.training.prepare import Prepared
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
@@ -69,7 +70,7 @@ class Schedule:
         algo = self._prepared.algo
         if not isinstance(algo, PPOCfg):
             return
-        assert isinstance(self._algorithm, BootstrapPPO)
+        assert isinstance(self._algorithm, (PPO, BootstrapPPO))
         assert algo.gamma is not None and algo.final_gamma is not None, "prepare() completes them"
         gamma = np.interp(done, (0.0, 1.0), (algo.gamma, algo.final_gamma))
         self._algorithm.gamma = float(gamma)

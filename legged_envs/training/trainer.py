@@ -119,7 +119,11 @@ class Trainer:
         )
 
         self.algorithm: Algorithm = make_algorithm(
-            prepared.algo, self.env, prepared.defaults.upper_body_noise
+            prepared.algo,
+            self.env,
+            prepared.defaults.upper_body_noise,
+            self.cfg.learner,
+            prepared.style,
         )
         """Learning algorithm, which holds the policy."""
         self.algorithm.train_mode()

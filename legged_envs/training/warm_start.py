@@ -16,6 +16,7 @@ from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
 from legged_envs.policy.metadata import contract, observation_entries
 from legged_envs.tasks import make_task_cfg, registered_id
+from legged_envs.training.learner.ppo import PPO
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
@@ -42,7 +43,7 @@ def load_warm_start(
     checkpoint: Mapping[str, Any],
     *,
     place: Path,
-    algorithm: BootstrapPPO,
+    algorithm: PPO | BootstrapPPO,
     task_id: str,
     env: RslRlVecEnv,
     noise: float,
@@ -67,7 +68,8 @@ def load_warm_start(
             algorithm, or has no observation in common with the task.
     """
     source_id = checkpoint["task_id"]
-    if "actor_state_dict" not in checkpoint["algorithm"]:
+    networks = _networks_of(checkpoint["algorithm"])
+    if networks is None:
         raise ValueError(
             f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and of another "
             "algorithm, which has other networks"
@@ -76,12 +78,33 @@ def load_warm_start(
     try:
         source = unwrap(source_envs)
         _check_same_robot(place, source_id, source, task_id, unwrap(env.env))
-        _load_network(checkpoint, "actor", algorithm.actor, source, env, place, task_id)
-        _load_network(checkpoint, "critic", algorithm.critic, source, env, place, task_id)
+        for name, state in networks.items():
+            model = getattr(algorithm, name)
+            groups = _groups_read_by(algorithm, name)
+            _load_network(model, groups, state, checkpoint, source, env, place, task_id)
     finally:
         source_envs.close()
     with torch.no_grad():
         algorithm.get_policy().distribution.std_param.mul_(noise)
+
+
+def _networks_of(state: Mapping[str, Any]) -> dict[str, State] | None:
+    """Return the states of actor and critic of a run by name, None if it has other networks."""
+    if "actor_state_dict" in state:
+        # rsl_rl's, and those of earlier versions of this package.
+        return {"actor": state["actor_state_dict"], "critic": state["critic_state_dict"]}
+    if "obs_normalizer._mean" in state.get("actor", {}):
+        return {"actor": state["actor"], "critic": state["critic"]}
+    return None
+
+
+def _groups_read_by(algorithm: PPO | BootstrapPPO, name: str) -> Sequence[str]:
+    """Return the observation groups that the actor or the critic reads."""
+    if isinstance(algorithm, PPO):
+        inputs = algorithm.actor_inputs if name == "actor" else algorithm.critic_inputs
+        return inputs.groups
+    groups: list[str] = getattr(algorithm, name).obs_groups
+    return groups
 
 
 def _make_source_envs(checkpoint: Mapping[str, Any], place: Path) -> Any:
@@ -108,18 +131,19 @@ def _check_same_robot(
 
 
 def _load_network(
-    checkpoint: Mapping[str, Any],
-    name: str,
     model: Any,
+    groups: Sequence[str],
+    state: State,
+    checkpoint: Mapping[str, Any],
     source: CoreVectorEnv,
     env: RslRlVecEnv,
     place: Path,
     task_id: str,
 ) -> None:
-    """Load the weights of ``name``, "actor" or "critic", into ``model``."""
+    """Load the weights ``state`` of a network of the checkpoint into ``model``."""
     target = unwrap(env.env)
-    columns_here = _observation_columns(target, model.obs_groups)
-    columns_there = _observation_columns(source, _groups_of(source, model.obs_groups))
+    columns_here = _observation_columns(target, groups)
+    columns_there = _observation_columns(source, _groups_of(source, groups))
     shared = []
     for part, columns in columns_there.items():
         if part in columns_here:
@@ -132,12 +156,12 @@ def _load_network(
     # One observation of all environments initialises the statistics of new inputs. Those of shared
     # inputs are replaced below.
     shown = env.get_observations()
-    observations = torch.cat([shown[group] for group in model.obs_groups], dim=1)
+    observations = torch.cat([shown[group] for group in groups], dim=1)
     model.obs_normalizer.train().update(observations)
     # An action a gives the joint target a · scale. The same target needs a · ratio here.
     ratio = source.actions.scale / target.actions.scale
     state = _with_action_scale(
-        checkpoint["algorithm"][f"{name}_state_dict"],
+        state,
         ratio,
         _action_columns(source, columns_there),
         model.obs_normalizer.eps,

@@ -213,7 +213,7 @@ def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anyw
     "words",
     [
         ["--no-mirror"],
-        ["ppo", "--lagrange.enabled"],
+        ["ppo", "--dagger.coefficient", "1"],
         ["mmppo", "--no-mirror"],
         ["distillation", "--clip", "1"],
     ],
@@ -542,7 +542,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"train {GO2} --minutes nan", "--minutes .* nan"),
         (f"train {GO2} --seed -1", "--seed .* -1"),
         (f"train {GO2} --hidden 64", "--hidden .*ppo, mmppo, distillation"),
-        (f"train {GO2} ppo --lagrange.enabled", "--lagrange.enabled .*mmppo"),
+        (f"train {GO2} ppo --dagger.coefficient 1", "--dagger.coefficient .*mmppo"),
         (f"train {GO2} ppo --no-mirorr", "'--no-mirorr'.*'--no-mirror'"),
         (f"train {GO2} ppo --hidden 0", "--hidden .* 0"),
         (f"train {GO2} ppo --gamma 1.5", "--gamma .* 1.5"),

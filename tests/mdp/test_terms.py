@@ -33,7 +33,7 @@ from legged_envs.robots.reading.kinematics import leg_lift_angles
 from legged_envs.robots.robot import counterpart
 from legged_envs.sim import RobotState
 from legged_envs.tasks import TASKS as registered_tasks
-from legged_envs.training.ppo import HalfMirror
+from legged_envs.training.learner.mirror import MirroredHalf
 
 TASKS = {"go2": "Legged/Go2-Flat-v0", "g1": "Legged/G1-Flat-v0"}
 ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
@@ -626,6 +626,10 @@ def symmetric(robot: RobotCfg, folder: Path) -> RobotCfg:
     return replace(robot, xml=str(path))
 
 
+def half_mirror(env: CoreVectorEnv) -> MirroredHalf:
+    return MirroredHalf(env, ("policy",), ("critic",))
+
+
 def mirrored_pair(cfg: TaskCfg, seed: int) -> CoreVectorEnv:
     """Two robots, the second one the mirror image of the first, near the ground in a random state."""
     robot, n = cfg.robot, cfg.robot.num_joints
@@ -639,7 +643,7 @@ def mirrored_pair(cfg: TaskCfg, seed: int) -> CoreVectorEnv:
 
     vector, pseudovector = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
     joints = Mirror(robot, [("joints", "joint", n)])
-    mirrored_action = HalfMirror(env).action
+    mirrored_action = half_mirror(env).action
 
     def joint_pair(values: np.ndarray) -> torch.Tensor:
         one = torch.from_numpy(values.astype(np.float32))
@@ -678,7 +682,7 @@ def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_
     cfg.robot = symmetric(cfg.robot, tmp_path)
     env = mirrored_pair(cfg, seed)
     one, other = env.observations.groups["critic"].compute_rows(torch.arange(2))
-    assert torch.allclose(HalfMirror(env).observation["critic"](one), other, rtol=5e-4, atol=5e-4)
+    assert torch.allclose(half_mirror(env).critic(one), other, rtol=5e-4, atol=5e-4)
     assert not torch.allclose(one, other, rtol=0.02, atol=0.02)
     for term in (*env.rewards.terms, *env.costs.terms):
         value, mirrored = term(env).tolist()
@@ -688,7 +692,8 @@ def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_
 @EVERY_ROBOT
 def test_mirroring_twice_gives_the_same_again(task_id):
     env = mirrored_pair(make_task_cfg(task_id), 0)
-    for group, mirror in HalfMirror(env).observation.items():
+    half = half_mirror(env)
+    for group, mirror in (("policy", half.actor), ("critic", half.critic)):
         x = torch.arange(1.0, 1.0 + env.group_sizes[group]).repeat(3, 1)
         assert torch.equal(mirror(mirror(x)), x)
         assert not torch.equal(mirror(x), x)

@@ -37,10 +37,11 @@ from legged_envs.policy.policy import load_policy, load_shipped_policy
 from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.runs.progress import showing
 from legged_envs.runs.run_folder import lock_run_folder
+from legged_envs.storage import MiniBatch
 from legged_envs.tasks.mimic import imitating
 from legged_envs.training.checkpoint import read_checkpoint
+from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.options import PPOCfg, TrainCfg
-from legged_envs.training.ppo import HalfMirror
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer, train
 from legged_envs.viewing import film
@@ -49,7 +50,7 @@ from legged_envs.viewing.labels import LABEL_HEIGHT
 from legged_envs.viewing.play import play as play_locally
 from legged_envs.viewing.scenes import Scene, make_scenes, make_tour
 from legged_envs.viewing.watch import make_watched_envs
-from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
+from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 whole = pytest.mark.usefixtures("whole_evaluations")
@@ -70,9 +71,7 @@ def run(tmp_path_factory, short_evaluations):
 
 
 def parameters(trainer):
-    return {
-        name: value.clone() for name, value in trainer.algorithm.save()["actor_state_dict"].items()
-    }
+    return {name: value.clone() for name, value in trainer.algorithm.save()["actor"].items()}
 
 
 def test_a_run_folder_holds_what_is_promised(run):
@@ -127,7 +126,7 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     policy = load_policy(run / "policy.safetensors")
     trainer = Trainer(prepare(tiny(run, iterations=2, resume=run)), Console(quiet=True))
     observation = torch.randn(5, 45)
-    expected = trainer.algorithm.get_policy()({"policy": observation}).detach()
+    expected = trainer.algorithm.get_policy()(observation).detach()
     torch.testing.assert_close(policy(observation), expected)
     session = onnxruntime.InferenceSession(str(run / "policy.onnx"))
     np.testing.assert_allclose(
@@ -249,10 +248,35 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
         prepare(tiny(None, iterations=1, warm_start=run, seed=5)), Console(quiet=True)
     )
     after = trainer.algorithm.save()
-    for part in ("actor_state_dict", "critic_state_dict"):
+    for part in ("actor", "critic"):
         assert all(torch.equal(value, before[part][name]) for name, value in after[part].items())
-    assert (trainer.iteration, after["optimizer_state_dict"]["state"]) == (0, {})
+    assert (trainer.iteration, after["optimizer"]["state"]) == (0, {})
     trainer.iterate()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("rsl_rl", "legged_envs"), ("legged_envs", "rsl_rl")]
+)
+def test_a_learner_begins_with_the_networks_of_the_other(tmp_path, first, second):
+    begun = Trainer(prepare(tiny(tmp_path, iterations=1, learner=first)), Console(quiet=True))
+    begun.iterate()
+    begun.save()
+    cfg = tiny(None, iterations=1, warm_start=tmp_path, learner=second)
+    trainer = Trainer(prepare(cfg), Console(quiet=True))
+    for name in ("actor", "critic"):
+        before = getattr(begun.algorithm, name).state_dict()
+        after = getattr(trainer.algorithm, name).state_dict()
+        assert all(torch.equal(value, before[key]) for key, value in after.items())
+
+
+def test_a_run_of_rsl_rl_is_resumed_by_rsl_rl_also_if_its_options_do_not_say_so(tmp_path):
+    begun = Trainer(prepare(tiny(tmp_path, iterations=2, learner="rsl_rl")), Console(quiet=True))
+    begun.iterate()
+    # Earlier versions had no such option.
+    begun.cfg.learner = "legged_envs"
+    begun.save()
+    again = Trainer(prepare(TrainCfg(GO2, resume=tmp_path)), Console(quiet=True))
+    assert isinstance(again.algorithm, BootstrapPPO)
 
 
 def test_a_warm_start_keeps_a_part_of_the_noise(run):
@@ -276,7 +300,8 @@ def test_a_warm_start_keeps_a_part_of_the_noise(run):
 
 def values(trainer, observation):
     with torch.inference_mode():
-        return trainer.algorithm.actor(observation), trainer.algorithm.critic(observation)
+        algorithm = trainer.algorithm
+        return algorithm.actor(observation["policy"]), algorithm.critic(observation["critic"])
 
 
 @pytest.mark.parametrize("task", ["Legged/Go2-Rough-v0", "Legged/Go2-Blind-v0"])
@@ -328,7 +353,8 @@ def test_observations_in_another_order_find_their_weights(run, monkeypatch):
     pieces = shown["policy"].split([12, 12, 12, 3, 3, 3], dim=1)
     before = shown.clone()
     before["policy"] = torch.cat(pieces[::-1], dim=1)
-    ours, theirs = trainer.algorithm.actor(shown), there.algorithm.actor(before)
+    ours = trainer.algorithm.actor(shown["policy"])
+    theirs = there.algorithm.actor(before["policy"])
     assert torch.allclose(ours, theirs, atol=1e-5)
 
 
@@ -1004,29 +1030,52 @@ def test_the_evaluation_has_no_pushes_and_one_command_an_episode():
 
 
 def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
-    from rsl_rl.storage import RolloutStorage
-    from tensordict import TensorDict
-
     env = unwrap(gym.make_vec(GO2, num_envs=2))
-    mirror = HalfMirror(env)
-    observations = {group: torch.randn(6, size) for group, size in env.group_sizes.items()}
-    batch = RolloutStorage.Batch(
-        observations=TensorDict({k: v.clone() for k, v in observations.items()}, batch_size=[6]),
+    mirror = MirroredHalf(env, ("policy",), ("critic",))
+    column = torch.randn(6, 1)
+    batch = MiniBatch(
+        observations=torch.randn(6, env.group_sizes["policy"]),
+        critic_observations=torch.randn(6, env.group_sizes["critic"]),
         actions=torch.randn(6, 12),
-        old_distribution_params=(torch.randn(6, 12), torch.rand(6, 12)),
+        action_mean=torch.randn(6, 12),
+        action_sigma=torch.rand(6, 12),
+        values=column,
+        advantages=column,
+        returns=column,
+        actions_log_prob=column,
+        indices=torch.arange(6),
     )
-    actions, (mean, std) = batch.actions.clone(), [p.clone() for p in batch.old_distribution_params]
-    mirror(batch)
-    assert torch.equal(batch.observations["policy"][3:], observations["policy"][3:])
-    assert not torch.equal(batch.observations["policy"][:3], observations["policy"][:3])
-    assert torch.equal(batch.actions[3:], actions[3:])
-    assert (batch.old_distribution_params[1] > 0.0).all()
-    mirror(batch)
-    for group, value in observations.items():
-        assert torch.equal(batch.observations[group], value)
-    assert torch.equal(batch.actions, actions)
-    assert torch.equal(batch.old_distribution_params[0], mean)
-    assert torch.equal(batch.old_distribution_params[1], std)
+    changed = ("observations", "critic_observations", "actions", "action_mean", "action_sigma")
+    before = {name: getattr(batch, name).clone() for name in changed}
+    mirror.prepare(None, [batch])
+    for name, value in before.items():
+        assert torch.equal(getattr(batch, name)[3:], value[3:])
+        assert not torch.equal(getattr(batch, name)[:3], value[:3])
+    assert (batch.action_sigma > 0.0).all()
+    mirror.prepare(None, [batch])
+    for name, value in before.items():
+        assert torch.equal(getattr(batch, name), value)
+
+
+def test_what_actor_and_critic_both_read_is_mirrored_once():
+    env = unwrap(gym.make_vec(GO2, num_envs=2))
+    both = torch.randn(6, env.group_sizes["policy"])
+    column = torch.randn(6, 1)
+    batch = MiniBatch(
+        observations=both.clone(),
+        critic_observations=both,
+        actions=torch.randn(6, 12),
+        action_mean=torch.randn(6, 12),
+        action_sigma=torch.rand(6, 12),
+        values=column,
+        advantages=column,
+        returns=column,
+        actions_log_prob=column,
+        indices=torch.arange(6),
+    )
+    batch.critic_observations = batch.observations
+    MirroredHalf(env, ("policy",), ("policy",)).prepare(None, [batch])
+    assert not torch.equal(batch.observations[:3], both[:3])
 
 
 @pytest.mark.render

@@ -1241,7 +1241,7 @@ def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
     whole = trained(4)
     trained(2).save()
     resumed = trained(2, resume=tmp_path)
-    expected, got = (each.algorithm.save()["actor_state_dict"] for each in (whole, resumed))
+    expected, got = (each.algorithm.save()["actor"] for each in (whole, resumed))
     assert all(torch.equal(expected[name], got[name]) for name in expected)
     assert (whole.env.env.adapted > 0).any() and torch.equal(
         whole.env.env.adapted, resumed.env.env.adapted

@@ -3,11 +3,12 @@
 import copy
 
 import torch
-from rsl_rl.modules import MLP, EmpiricalNormalization
+from rsl_rl.modules import MLP
 from rsl_rl.modules.distribution import GaussianDistribution
 from torch import nn
 from torch.nn import functional
 
+from legged_envs.training.learner.normalization import Normalization
 from legged_envs.training.mimic_options import MimicNetworkCfg
 
 
@@ -93,8 +94,8 @@ class MimicNetwork(nn.Module):
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
         observation_size, reference_size = sizes
-        self.normalizer = EmpiricalNormalization(observation_size)
-        self.reference_normalizer = EmpiricalNormalization(reference_size)
+        self.normalizer = Normalization(observation_size)
+        self.reference_normalizer = Normalization(reference_size)
         if cfg.encoder == "transformer":
             self.encoder: nn.Module = FrameTransformer(reference_size, frames, cfg)
         else:
@@ -123,8 +124,29 @@ class MimicNetwork(nn.Module):
         # Masked windows are zeroed before the encoder: in torch.where alone, a NaN in one of them
         # would still reach the gradient.
         window = self.reference_normalizer(reference).masked_fill(present.logical_not(), 0.0)
+        return self.evaluate(self.normalizer(observation), window, present)
+
+    @torch.no_grad()
+    def normalize(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> list[torch.Tensor]:
+        """Return the arguments of :meth:`evaluate`, which together with it is :meth:`forward`."""
+        present = mask.reshape(-1, 1) > 0.5
+        window = self.reference_normalizer(reference).masked_fill(present.logical_not(), 0.0)
+        return [self.normalizer(observation), window, present]
+
+    def evaluate(
+        self, observation: torch.Tensor, window: torch.Tensor, present: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the outputs for normalised inputs. Shape: (n, outputs).
+
+        Args:
+            observation: Normalised observations. Shape: (n, P).
+            window: Normalised windows, 0 without a reference. Shape: (n, R).
+            present: True with a reference. Shape: (n, 1), bool.
+        """
         code = torch.where(present, self.encoder(window), self.no_reference)
-        return self.head(torch.cat((self.normalizer(observation), code), dim=1))
+        return self.head(torch.cat((observation, code), dim=1))
 
     def update_normalizers(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
@@ -181,6 +203,8 @@ class MimicPolicy(nn.Module):
 
     def __init__(self, sizes: tuple[int, int], frames: int, num_actions: int, cfg: MimicNetworkCfg):
         super().__init__()
+        self.num_actions = num_actions
+        """Number of actions of a robot."""
         self.network = MimicNetwork(sizes, frames, num_actions, cfg)
         self.distribution = MimicGaussian(num_actions, cfg.init_std, cfg.init_free_std)
 
@@ -200,6 +224,22 @@ class MimicPolicy(nn.Module):
         mean = self.network(observation, reference, mask)
         self.distribution.update_where(mean, mask)
         return mean
+
+    def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Return the arguments of :meth:`evaluate`."""
+        return self.network.normalize(*inputs)
+
+    def evaluate(
+        self, observation: torch.Tensor, window: torch.Tensor, present: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the mean actions for normalised inputs, and set ``distribution``."""
+        mean = self.network.evaluate(observation, window, present)
+        self.distribution.update_where(mean, present)
+        return mean
+
+    def update_normalizers(self, *inputs: torch.Tensor) -> None:
+        """Update the running means and variances that normalise the inputs."""
+        self.network.update_normalizers(*inputs)
 
     @property
     def output_std(self) -> torch.Tensor:

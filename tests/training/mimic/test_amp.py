@@ -25,13 +25,13 @@ from legged_envs.motions import (
 )
 from legged_envs.robots import GO2
 from legged_envs.tasks import make_task_cfg
-from legged_envs.training.mimic.amp_observations import amp_observations
-from legged_envs.training.mimic.ppo import MimicPPO
-from legged_envs.training.mimic.style_prior import (
+from legged_envs.training.learner.style_prior import (
     Discriminator,
     ExpertTransitions,
     StylePrior,
 )
+from legged_envs.training.mimic.amp_observations import amp_observations
+from legged_envs.training.mimic.ppo import make_mimic_ppo
 from legged_envs.training.mimic_options import AmpCfg, MimicPPOCfg
 
 
@@ -110,8 +110,8 @@ def test_amp_rewards_and_learns_from_each_step_of_each_episode() -> None:
     cfg = MimicPPOCfg(
         **NETWORK, amp=AmpCfg(2.0, 3.0), steps_per_env=steps, epochs=1, mini_batches=3
     )
-    algorithm = MimicPPO(observe(), 2, 1, cfg, expert=expert)
-    (style,) = algorithm.bonuses
+    algorithm = make_mimic_ppo(observe(), 2, 1, cfg, expert=expert)
+    (style,) = algorithm.parts
     assert isinstance(style, StylePrior)
     discriminator = style.network
     at_step, policy, motion = [], [], []

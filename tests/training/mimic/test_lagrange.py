@@ -15,7 +15,7 @@ from chase import (
     make,
 )
 
-from legged_envs.training.mimic.lagrange import Lagrange
+from legged_envs.training.learner.lagrange import Lagrange
 from legged_envs.training.mimic_options import (
     LagrangeCfg,
 )
@@ -23,7 +23,8 @@ from legged_envs.training.mimic_options import (
 
 def lagrange(**cfg: Any) -> Lagrange:
     options = LagrangeCfg(**{"enabled": True, "proportional": 0.0, **cfg})
-    return Lagrange(("one", "two"), (0.5, 0.01), 0.9, options, torch.device("cpu"))
+    cpu = torch.device("cpu")
+    return Lagrange(("one", "two"), (0.5, 0.01), 0.9, options, cpu, with_reference=True)
 
 
 def integral_part(constraint: Lagrange) -> torch.Tensor:
@@ -150,10 +151,13 @@ def test_the_multipliers_listen_to_robots_without_noise_which_teach_the_policy_n
         extras["costs"][:2], extras["costs"][2:] = 0.25, 100.0
         algorithm.process_env_step(obs, rewards, dones, extras)
     algorithm.compute_returns(obs)
-    report = algorithm._constrain()
+    batches = list(algorithm.storage.mini_batches(3, 1))
+    report = algorithm.parts[0].prepare(algorithm.storage, batches)
     assert report["cost/effort"] == pytest.approx(0.25) and report["multiplier/effort"] == 0.0
     advantages = algorithm.storage.advantages
     assert not advantages[:, :2].any() and advantages[:, 2:].all()
+    for batch in batches:  # what was gathered before has the changed advantages
+        assert torch.equal(batch.advantages, advantages.flatten(0, 1)[batch.indices])
     assert (
         make(Chase(1), arguments, lagrange=LagrangeCfg(enabled=True)).calm_envs == 0
     )  # somebody has to explore

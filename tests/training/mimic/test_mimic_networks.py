@@ -24,9 +24,10 @@ from chase import (
 )
 from tensordict import TensorDict
 
-from legged_envs.training.mimic.bonus import Novelty
+from legged_envs.training.learner.bonus import Novelty
+from legged_envs.training.learner.dagger import Dagger
+from legged_envs.training.learner.style_prior import StylePrior
 from legged_envs.training.mimic.networks import MimicNetwork
-from legged_envs.training.mimic.style_prior import StylePrior
 from legged_envs.training.mimic_options import (
     LagrangeCfg,
     MimicNetworkCfg,
@@ -74,7 +75,8 @@ def test_a_run_with_garbage_under_the_mask_is_the_same_run(
         torch.manual_seed(3)
         env = cls(16)
         algorithm = with_everything(env, mini_batches=2, epochs=2)
-        algorithm.teacher = lambda critic, reference, mask: critic[:, :2]  # reads no reference
+        (dagger,) = (part for part in algorithm.parts if isinstance(part, Dagger))
+        dagger.teacher = lambda critic, reference, mask: critic[:, :2]  # reads no reference
         iterate(algorithm, env, 2)
         states.append(algorithm.save())
     assert_same(*states)
@@ -106,14 +108,15 @@ def test_normalizers_of_discriminator_and_novelty_count_states_and_the_experts()
     env = Chase(8)
     algorithm = with_everything(env, epochs=1)
     roll(algorithm, env)
-    style, novelty = algorithm.bonuses
+    style, novelty = algorithm.parts[-2:]
     assert isinstance(style, StylePrior) and isinstance(novelty, Novelty)
     draws = []
     style.expert = lambda n: draws.append(circling(n)) or draws[-1]
     states, novel = (bonus.after.flatten(0, 1).clone() for bonus in (style, novelty))
     algorithm.update()
-    rows = torch.cat((states, draws[-1][1]))
-    assert len(draws[-1][1]) == len(states)
+    # The first draw is for the statistics, the others are for the mini-batches.
+    rows = torch.cat((states, draws[0][1]))
+    assert len(draws[0][1]) == len(states)
     normalizers = style.network.normalizer, novelty.network.state_normalizer
     for normalizer, expected in zip(normalizers, (rows.double(), novel.double()), strict=True):
         assert normalizer.count == len(expected)

@@ -32,8 +32,8 @@ from chase import (
 )
 from tensordict import TensorDict
 
-from legged_envs.training.mimic.bonus import Novelty
-from legged_envs.training.mimic.ppo import MimicPPO
+from legged_envs.training.learner.bonus import Novelty
+from legged_envs.training.mimic.ppo import make_mimic_ppo
 from legged_envs.training.mimic_options import (
     AmpCfg,
     DaggerCfg,
@@ -126,7 +126,7 @@ def test_the_loss_is_ppos() -> None:
     with torch.no_grad():
         algorithm.actor.distribution.log_std_param.add_(0.05)
         algorithm.actor.distribution.log_free_std_param.add_(-0.3)
-        loss = algorithm._loss(batch)[0].item()
+        loss = algorithm._loss(batch, *algorithm._normalised(batch))[0].item()
     mean = mean_actions(algorithm, batch_as_obs(batch)).double().numpy()
     distribution, has_reference = (
         algorithm.actor.distribution,
@@ -243,7 +243,7 @@ def test_dagger_fades_linearly_and_then_asks_nobody() -> None:
     )
     coefficients = []
     for _ in range(6):
-        coefficients.append(algorithm.dagger_coefficient)
+        coefficients.append(algorithm.parts[0].weight(algorithm.iteration))
         losses = iterate(algorithm, env, 1)[0]
         assert ("dagger" in losses) == (coefficients[-1] > 0.0)
     assert coefficients == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0])
@@ -272,7 +272,7 @@ def test_rnd_rewards_what_is_new() -> None:
     algorithm = make(env, rnd=RndCfg(0.5), epochs=3)
     losses = iterate(algorithm, env, 6)
     assert losses[-1]["rnd"] < 0.5 * losses[0]["rnd"]
-    (bonus,) = algorithm.bonuses
+    (bonus,) = algorithm.parts
     assert isinstance(bonus, Novelty)
     known = env.get_observations()
     new = known.clone()
@@ -402,11 +402,9 @@ def test_observations_are_checked() -> None:
     with pytest.raises(
         ValueError, match=r"frames must divide the 6 numbers of 'reference' .*got 4"
     ):
-        MimicPPO(obs, 2, 4, MimicPPOCfg())
-    with pytest.raises(
-        ValueError, match=r"must have the groups \('policy', .*\['critic_reference'\] are missing"
-    ):
-        MimicPPO(obs.exclude("critic_reference"), 2, FRAMES, MimicPPOCfg())
+        make_mimic_ppo(obs, 2, 4, MimicPPOCfg())
+    with pytest.raises(ValueError, match=r"has no critic_reference"):
+        make_mimic_ppo(obs.exclude("critic_reference"), 2, FRAMES, MimicPPOCfg())
 
 
 def test_a_step_without_what_is_needed_is_refused() -> None:

@@ -33,9 +33,11 @@ from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS, imitating
 from legged_envs.training.checkpoint import read_checkpoint
-from legged_envs.training.mimic.algorithm import MimicDistillation
-from legged_envs.training.mimic.networks import MimicNetwork
-from legged_envs.training.mimic.ppo import MimicPPO
+from legged_envs.training.learner.distillation import Distillation
+from legged_envs.training.learner.mirror import MirroredHalf
+from legged_envs.training.learner.networks import Actor
+from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.mimic.networks import MimicNetwork, MimicPolicy
 from legged_envs.training.mimic_options import (
     AmpCfg,
     DaggerCfg,
@@ -45,7 +47,6 @@ from legged_envs.training.mimic_options import (
     RndCfg,
 )
 from legged_envs.training.options import ALGORITHMS, PPOCfg, TrainCfg
-from legged_envs.training.ppo import HalfMirror
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer, train
 from legged_envs.viewing.scenes import Scene
@@ -246,8 +247,12 @@ def test_an_algorithm_for_other_tasks_is_refused(task, algo):
 
 
 def test_each_task_has_its_algorithm():
-    assert isinstance(trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm.storage.mirror, HalfMirror)
-    assert isinstance(trainer_of(TrainCfg(GO2, num_envs=2)).algorithm, MimicPPO)
+    velocity = trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm
+    assert isinstance(velocity.actor, Actor)
+    assert [type(part) for part in velocity.parts] == [MirroredHalf]
+    mimic = trainer_of(TrainCfg(GO2, num_envs=2)).algorithm
+    assert isinstance(mimic.actor, MimicPolicy) and not mimic.parts
+    assert type(velocity) is type(mimic) is PPO
 
 
 def test_unknown_clips_are_refused():
@@ -418,7 +423,7 @@ def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_wit
     begun = trainer_of(cfg)
     begun.save()
     resumed = trainer_of(TrainCfg(GO2, resume=tmp_path, iterations=5))
-    assert type(resumed.algorithm) is type(begun.algorithm) is MimicDistillation
+    assert type(resumed.algorithm) is type(begun.algorithm) is Distillation
     assert resumed.cfg == dataclasses.replace(cfg, run_dir=None, resume=tmp_path, iterations=5)
     for option, changes in {
         "algo": {"algo": MimicPPOCfg()},

@@ -7,15 +7,15 @@ from typing import Any, cast
 import torch
 
 from legged_envs.checks import check_choice, check_number
-from legged_envs.training.mimic_options import LagrangeCfg
+from legged_envs.training.part_options import LagrangeCfg
 from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_excess
 
 
 class Lagrange:
     """Lagrange multipliers λ_k ≥ 0 of K constrained cost terms.
 
-    Each cost term has two multipliers: one for robots without a reference motion, and one for
-    robots with a reference.
+    Each cost term has a multiplier. In tasks with reference motions it has two: one for robots
+    without a reference, and one for robots with a reference.
 
     Costs are stored as (1 − γλ) · cost / limit, with the discount γ and the factor λ of the
     generalised advantage estimate. An advantage sums temporal differences with weights that add up
@@ -28,6 +28,7 @@ class Lagrange:
         discount: The product γλ, below 1.
         cfg: Options. ``cfg.costs`` names the K terms to constrain. Empty: all terms.
         device: Device of limits and multipliers.
+        with_reference: True for tasks with reference motions.
 
     Raises:
         ValueError: If ``limits`` does not have one positive number per name, ``discount`` is 1 or
@@ -41,6 +42,7 @@ class Lagrange:
         discount: float,
         cfg: LagrangeCfg,
         device: torch.device,
+        with_reference: bool,
     ):
         if not limits or len(limits) != len(names) or min(limits) <= 0.0:
             raise ValueError(
@@ -60,7 +62,9 @@ class Lagrange:
         """Limits of the constrained cost terms: largest mean per control step. Shape: (K,)."""
         self.scale = 1.0 - discount
         """Factor 1 − γλ that costs are stored with."""
-        initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
+        num_rows = 2 if with_reference else 1
+        shape = (num_rows, len(self.names))
+        initial = torch.full(shape, cfg.initial, dtype=torch.float32, device=device)
 
         self.multipliers = PIDMultipliers(
             initial,
@@ -69,17 +73,13 @@ class Lagrange:
             derivative=cfg.derivative,
             maximum=cfg.maximum,
         )
-        """PID controllers that compute the multipliers.
-
-        Row 0 is for robots without a reference, row 1 for robots with a reference. Shape of their
-        values: (2, K).
-        """
+        """PID controllers that compute the multipliers. See :attr:`values`."""
 
     @property
     def values(self) -> torch.Tensor:
-        """Current multipliers. Shape: (2, K).
+        """Present multipliers. Shape: (1, K), or (2, K) in tasks with reference motions.
 
-        Row 0 is for robots without a reference, row 1 for robots with a reference.
+        Of two rows, row 0 is for robots without a reference, row 1 for robots with a reference.
         """
         # PIDMultipliers works on any kind of array; these were made from a tensor.
         return cast(torch.Tensor, self.multipliers.values)
@@ -95,7 +95,7 @@ class Lagrange:
         """
         return costs[..., self._columns] * (self.scale / self.limits)
 
-    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
+    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor | None) -> torch.Tensor:
         """Update the multipliers from the mean costs of a rollout.
 
         They rise where a mean cost exceeds its limit and fall where it is below.
@@ -103,19 +103,24 @@ class Lagrange:
         Args:
             scaled_costs: Costs of the rollout, from :meth:`scaled`. Shape: (num_steps, num_envs,
                 K).
-            referenced: True where the robot had a reference. Shape: (num_steps, num_envs).
+            referenced: True where the robot had a reference. Shape: (num_steps, num_envs). None: in
+                tasks without reference motions.
 
         Returns:
-            Mean cost per control step: row 0 over steps without a reference, row 1 over steps with
-            one. NaN if there were no such steps. Shape: (2, K).
+            Mean cost per control step over the steps of each row of :attr:`values`. NaN if there
+            were no such steps. Shape: that of :attr:`values`.
         """
-        means = [scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]
+        steps = _steps_of_rows(scaled_costs, referenced)
+        means = [scaled_costs[rows].mean(dim=0) for rows in steps]
         fractions = torch.stack(means) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
     def combine_(
-        self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor
+        self,
+        advantages: torch.Tensor,
+        cost_advantages: torch.Tensor,
+        referenced: torch.Tensor | None,
     ) -> None:
         """Subtract the weighted cost advantages from the reward advantages A, in place.
 
@@ -127,10 +132,11 @@ class Lagrange:
             advantages: Standardised advantages of the reward, changed in place. Shape: (num_steps,
                 num_envs, 1).
             cost_advantages: Advantages of the costs. Shape: (num_steps, num_envs, K).
-            referenced: True where the robot had a reference. Shape: (num_steps, num_envs).
+            referenced: True where the robot had a reference. Shape: (num_steps, num_envs). None: in
+                tasks without reference motions.
         """
-        masks = (~referenced, referenced)
-        for rows, multipliers in zip(masks, self.values, strict=True):
+        steps = _steps_of_rows(cost_advantages, referenced)
+        for rows, multipliers in zip(steps, self.values, strict=True):
             costs = cost_advantages[rows]
             if not len(costs):
                 continue
@@ -142,18 +148,16 @@ class Lagrange:
     def report(self, costs: torch.Tensor) -> dict[str, float]:
         """Return mean costs and multipliers by name, for the log of an update.
 
-        Names are ``cost/…`` and ``multiplier/…`` for steps with a reference, ``free_cost/…`` and
-        ``free_multiplier/…`` for steps without one.
+        Names are ``cost/…`` and ``multiplier/…``. In tasks with reference motions these are of the
+        steps with a reference, and ``free_cost/…`` and ``free_multiplier/…`` of those without one.
 
         Args:
-            costs: Mean costs from :meth:`ascend`. NaN values are omitted. Shape: (2, K).
+            costs: Mean costs from :meth:`ascend`. NaN values are omitted.
         """
-        rows = {
-            "free_cost": costs[0],
-            "cost": costs[1],
-            "free_multiplier": self.values[0],
-            "multiplier": self.values[1],
-        }
+        rows = {"cost": costs[-1], "multiplier": self.values[-1]}
+        if len(costs) > 1:
+            rows["free_cost"] = costs[0]
+            rows["free_multiplier"] = self.values[0]
         report = {}
         for kind, row in rows.items():
             for name, value in zip(self.names, row.tolist(), strict=True):
@@ -169,3 +173,12 @@ class Lagrange:
         """Restore a state that :meth:`state_dict` returned, from any device."""
         moved = {name: part.to(self.limits.device) for name, part in state.items()}
         self.multipliers.load_state_dict(moved)
+
+
+def _steps_of_rows(
+    values: torch.Tensor, referenced: torch.Tensor | None
+) -> tuple[torch.Tensor, ...]:
+    """Return the steps that count for each row of the multipliers, as masks."""
+    if referenced is None:
+        return (torch.ones(values.shape[:2], dtype=torch.bool, device=values.device),)
+    return (~referenced, referenced)

@@ -12,8 +12,8 @@ from legged_envs import rotation
 from legged_envs.managers import ObservationGroupCfg
 from legged_envs.motions import MotionError, MotionLibrary, MotionSample
 from legged_envs.robots import RobotCfg
-from legged_envs.training.mimic.bonus import RewardBonus
-from legged_envs.training.mimic_options import AmpCfg
+from legged_envs.training.learner.bonus import RewardBonus
+from legged_envs.training.part_options import AmpCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
 """Transitions: n states, and the n states one control step later. Shapes: (n, S), (n, S)."""
@@ -95,7 +95,7 @@ class StylePrior(RewardBonus):
         num_steps: Number of control steps in a rollout.
     """
 
-    option = "amp"
+    name = "amp"
     reward_name = "style_reward"
     network: Discriminator
 

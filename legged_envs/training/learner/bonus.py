@@ -1,6 +1,8 @@
 """Reward bonuses: rewards that an algorithm adds to those of the environment."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from rsl_rl.extensions import RandomNetworkDistillation
@@ -8,14 +10,15 @@ from tensordict import TensorDict
 from torch import nn
 
 from legged_envs.checks import check_choice
-from legged_envs.training.mimic_options import RndCfg
+from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training.learner.part import Loss, Part, Pass, Step
+from legged_envs.training.part_options import RndCfg
 
 
-class RewardBonus(ABC):
+class RewardBonus(Part, ABC):
     """Reward that a network computes from the visited states, and learns from them.
 
-    An algorithm calls :meth:`add` after each step of a rollout. In the update it calls
-    :meth:`learn` for each mini-batch, then :meth:`update_normalizer` once.
+    The network has an optimiser of its own.
 
     Args:
         group: Name of the observation group that holds the states.
@@ -25,9 +28,6 @@ class RewardBonus(ABC):
     Raises:
         ValueError: If the observation does not have the group.
     """
-
-    option: str
-    """Name of the bonus in options, checkpoints and losses."""
 
     reward_name: str
     """Name under which an update reports the mean bonus of its rollout."""
@@ -45,7 +45,7 @@ class RewardBonus(ABC):
     """Weight of the bonus."""
 
     def __init__(self, group: str, env_obs: TensorDict, num_steps: int):
-        check_choice(f"{self.option}.group", group, sorted(env_obs.keys()))
+        check_choice(f"{self.name}.group", group, sorted(env_obs.keys()))
         self.group = group
         states = torch.zeros_like(env_obs[group]).repeat(2, num_steps, 1, 1)
 
@@ -57,45 +57,36 @@ class RewardBonus(ABC):
         self.means = self.after.new_zeros(num_steps)
         """Bonus of each step of the rollout, mean over robots. Shape: (num_steps,)."""
 
-    def add(
-        self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict
-    ) -> torch.Tensor:
-        """Return the rewards of a step with the bonus added, and store its states.
-
-        Args:
-            step: Index of the step in the rollout.
-            rewards: Rewards of the step. Shape: (num_envs,).
-            obs: Observation before the step.
-            following: Observation after the step, in the same episodes: final observations where
-                episodes ended.
-
-        Returns:
-            task_weight · rewards + weight · bonus. Shape: (num_envs,).
-        """
+    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
+        """Return task_weight · rewards + weight · bonus, and store the states of the step."""
         # Both states are stored: with autoreset, the state after a step is not that before the
         # next.
-        self.before[step] = obs[self.group]
-        self.after[step] = following[self.group]
-        bonus = self._reward(self.before[step], self.after[step])
-        self.means[step] = bonus.mean()
+        index = step.index
+        self.before[index] = step.before[self.group]
+        self.after[index] = step.after[self.group]
+        bonus = self._reward(self.before[index], self.after[index])
+        self.means[index] = bonus.mean()
         return self.task_weight * rewards + self.weight * bonus
 
-    def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Make one step of the network's optimiser on some transitions of the rollout.
+    def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
+        """Update the running statistics, and return the mean bonus of the rollout."""
+        self.update_normalizer()
+        return {self.reward_name: self.means.mean().item()}
 
-        Args:
-            indices: Indices of the transitions in the rollout, flattened step after step.
-
-        Returns:
-            Losses of the network by name.
-        """
+    def learn(self, done: Pass) -> Loss:
+        """Make one step of the network's optimiser on the transitions of a mini-batch."""
+        indices = done.batch.indices
         before = self.before.flatten(0, 1)[indices]
         after = self.after.flatten(0, 1)[indices]
         losses = self._losses(before, after)
         self.optimizer.zero_grad()
-        losses[self.option].backward()
+        losses[self.name].backward()
         self.optimizer.step()
-        return losses
+        return None, losses
+
+    def state(self) -> dict[str, Any]:
+        """Return the network and its optimiser, for checkpoints."""
+        return {self.name: self.network, f"{self.name}_optimizer": self.optimizer}
 
     @abstractmethod
     def _reward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
@@ -103,7 +94,7 @@ class RewardBonus(ABC):
 
     @abstractmethod
     def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the loss to minimise, under the name :attr:`option`, and others to report.
+        """Return the loss to minimise, under the name :attr:`name`, and others to report.
 
         Args:
             before: States before the transitions. Shape: (n, S).
@@ -128,7 +119,7 @@ class Novelty(RewardBonus):
         num_steps: Number of control steps in a rollout.
     """
 
-    option = "rnd"
+    name = "rnd"
     reward_name = "rnd_reward"
     network: RandomNetworkDistillation
 

@@ -1,0 +1,61 @@
+"""Constraints on costs: multipliers weigh the advantages of costs against that of the reward."""
+
+from collections.abc import Sequence
+
+import torch
+
+from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training.learner.lagrange import Lagrange
+from legged_envs.training.learner.part import Part, Step
+
+
+class Constraints(Part):
+    """Keeps the mean costs under their limits by :class:`Lagrange` multipliers.
+
+    Args:
+        lagrange: The multipliers.
+        calm_envs: Number of environments, the first ones, that act without exploration noise. The
+            multipliers follow their costs. 0: those of all environments.
+    """
+
+    name = "lagrange"
+
+    def __init__(self, lagrange: Lagrange, calm_envs: int):
+        self.lagrange = lagrange
+        self.calm_envs = calm_envs
+
+    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
+        """Store the scaled costs of the step.
+
+        Raises:
+            ValueError: If the environment reports no costs.
+        """
+        if step.extras.get("costs") is None:
+            raise ValueError(
+                "extras must have costs, (num_envs, K), as lagrange.enabled is on; got none"
+            )
+        step.transition.cost_rewards = self.lagrange.scaled(step.extras["costs"])
+        return rewards
+
+    def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
+        """Update the multipliers, and subtract the weighted costs from the advantages."""
+        scaled = storage.cost_rewards
+        cost_advantages = storage.cost_advantages
+        assert scaled is not None and cost_advantages is not None
+        referenced = storage.reference_observations_mask
+        # The limits are for a policy without noise, so only the costs of environments without noise
+        # are measured, if there are any. slice(None) selects all environments.
+        measured = slice(self.calm_envs or None)
+        of_measured = None if referenced is None else referenced[:, measured]
+        costs = self.lagrange.ascend(scaled[:, measured], of_measured)
+        self.lagrange.combine_(storage.advantages, cost_advantages, referenced)
+        # A mean action holds no information on which deviation from the mean is better.
+        storage.advantages[:, : self.calm_envs] = 0.0
+        advantages = storage.advantages.flatten(0, 1)
+        for batch in batches:
+            batch.advantages = advantages[batch.indices]
+        return self.lagrange.report(costs)
+
+    def state(self) -> dict[str, Lagrange]:
+        """Return the multipliers, for checkpoints."""
+        return {"lagrange": self.lagrange}

@@ -1,0 +1,110 @@
+"""Actor and critic of tasks without a reference: an MLP over a normalised observation."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from rsl_rl.modules import MLP
+from rsl_rl.modules.distribution import GaussianDistribution
+from torch import nn
+
+from legged_envs.training.learner.normalization import Normalization
+
+
+class Network(nn.Module):
+    """MLP over a normalised observation.
+
+    :meth:`normalize` and :meth:`evaluate` together are :meth:`forward`. An update normalises its
+    mini-batches once and evaluates them in every pass.
+
+    Args:
+        normalizer: Running mean and variance of the observation.
+        mlp: The MLP.
+    """
+
+    def __init__(self, normalizer: Normalization, mlp: MLP):
+        super().__init__()
+        # The names are rsl_rl's, so that each can begin with the networks of the other.
+        self.obs_normalizer = normalizer
+        self.mlp = mlp
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for observations. Shape: (n, size) → (n, outputs)."""
+        return self.mlp(self.obs_normalizer(observation))
+
+    @torch.no_grad()
+    def normalize(self, observation: torch.Tensor) -> list[torch.Tensor]:
+        """Return the arguments of :meth:`evaluate`. Shape: (n, size)."""
+        return [self.obs_normalizer(observation)]
+
+    def evaluate(self, normalised: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for normalised observations. Shape: (n, size) → (n, outputs)."""
+        return self.mlp(normalised)
+
+    def update_normalizers(self, observation: torch.Tensor) -> None:
+        """Update the running mean and variance. Shape: (…, size)."""
+        self.obs_normalizer.update(observation.flatten(0, -2))
+
+
+def make_network(size: int, outputs: int, hidden: Sequence[int], activation: str) -> Network:
+    """Make a network with newly initialised weights.
+
+    Args:
+        size: Size of the observation.
+        outputs: Size of the output.
+        hidden: Widths of the hidden layers.
+        activation: Name of the activation of the hidden layers.
+    """
+    return Network(Normalization(size), MLP(size, outputs, list(hidden), activation))
+
+
+class Actor(Network):
+    """Gaussian policy of a task without a reference: a :class:`Network` and standard deviations.
+
+    Args:
+        size: Size of the observation.
+        init_std: Initial standard deviation of each action. Shape: (num_actions,).
+        hidden: Widths of the hidden layers.
+        activation: Name of the activation of the hidden layers.
+    """
+
+    def __init__(self, size: int, init_std: torch.Tensor, hidden: Sequence[int], activation: str):
+        num_actions = len(init_std)
+        super().__init__(Normalization(size), MLP(size, num_actions, list(hidden), activation))
+        self.num_actions = num_actions
+        """Number of actions of a robot."""
+        self.distribution = GaussianDistribution(num_actions, init_std)
+        """Distribution of the actions for the observations of the last call."""
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions (n, num_actions) for observations (n, size).
+
+        It also sets ``distribution`` to that of these observations.
+        """
+        mean = super().forward(observation)
+        self.distribution.update(mean)
+        return mean
+
+    def evaluate(self, normalised: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions for normalised observations, and set ``distribution``."""
+        mean = super().evaluate(normalised)
+        self.distribution.update(mean)
+        return mean
+
+    @property
+    def output_std(self) -> torch.Tensor:
+        """Standard deviation of each action. Shape: (num_actions,)."""
+        return self.distribution.std_param.detach()
+
+    def as_jit(self) -> Network:
+        """Return a copy of the network of the mean on the CPU, for ``torch.jit.script``."""
+        mean = Network(self.obs_normalizer, self.mlp)
+        return copy.deepcopy(mean).cpu().eval()
+
+    def as_onnx(self, verbose: bool = False) -> Network:
+        """Return a copy of the network of the mean on the CPU, for ``torch.onnx.export``.
+
+        Args:
+            verbose: Not used; part of rsl_rl's interface.
+        """
+        return self.as_jit()

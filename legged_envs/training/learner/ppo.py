@@ -1,0 +1,341 @@
+"""PPO over the rollout buffer, for every task. Parts add rewards, constraints and losses."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from tensordict import TensorDict
+
+from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training.learner.inputs import Inputs
+from legged_envs.training.learner.learner import Learner, means
+from legged_envs.training.learner.part import Part, Pass, Step
+from legged_envs.training.learner.settings import PPOSettings
+
+LEARNING_RATES = (1e-5, 1e-2)
+"""Smallest and largest learning rate of the adaptive schedule, as in rsl_rl."""
+
+ADAPTATION = 1.5
+"""Factor by which the adaptive schedule divides or multiplies the learning rate, as in rsl_rl."""
+
+
+class PPO(Learner):
+    """Proximal policy optimisation (Schulman et al. 2017) for an actor and critic of any inputs.
+
+    Args:
+        observation: Example observation of all environments, on the device to learn on.
+        actor: The policy.
+        critic: Network of the value function.
+        actor_inputs: What the actor reads.
+        critic_inputs: What the critics read.
+        cfg: Options of the algorithm.
+        parts: What joins the algorithm, in the order in which it is called.
+        cost_critic: Network of the value function of each cost. None: costs have no values.
+        num_costs: Number of costs.
+        calm_envs: Number of environments, the first ones, that act without exploration noise.
+    """
+
+    def __init__(
+        self,
+        observation: TensorDict,
+        actor: Any,
+        critic: Any,
+        actor_inputs: Inputs,
+        critic_inputs: Inputs,
+        cfg: PPOSettings,
+        *,
+        parts: Sequence[Part] = (),
+        cost_critic: Any = None,
+        num_costs: int = 0,
+        calm_envs: int = 0,
+    ):
+        self.cfg = cfg
+        """Numbers of the algorithm."""
+        self.critic = critic
+        """Network of the value function."""
+        self.cost_critic = cost_critic
+        """Network of the value functions of the costs. None: costs have no values."""
+        self.critic_inputs = critic_inputs
+        """What the critics read."""
+        self.gamma = cfg.gamma
+        """Discount factor per control step. The trainer changes it during the training."""
+        self.calm_envs = calm_envs
+        """Number of environments that act without exploration noise, from index 0."""
+        networks = {"actor": actor, "critic": critic}
+        if cost_critic is not None:
+            networks["cost_critic"] = cost_critic
+        keeps_labels = any(part.name == "dagger" for part in parts)
+        storage = _make_storage(
+            observation,
+            actor.num_actions,
+            actor_inputs,
+            critic_inputs,
+            cfg,
+            num_costs,
+            keeps_labels,
+        )
+        super().__init__(
+            networks, actor_inputs, storage, cfg.learning_rate, cfg.max_grad_norm, parts
+        )
+        self._time_outs = torch.zeros(
+            cfg.steps_per_env, storage.num_envs, dtype=torch.bool, device=storage.device
+        )
+
+        self._final_inputs: list[list[torch.Tensor]] = []
+        """Arguments of the critics in the final states of episodes that timed out in this rollout.
+
+        Step after step, and by environment within a step, as boolean indexing orders them.
+        """
+        self._before: TensorDict | None = None
+
+    @torch.no_grad()
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Sample actions from the policy, and store them with their values for the update.
+
+        The first ``calm_envs`` environments receive the mean actions.
+
+        Args:
+            obs: Observation before the step.
+
+        Returns:
+            Actions. Shape: (num_envs, num_actions).
+        """
+        seen = self.actor_inputs.read(obs)
+        self.actor(*seen)
+        distribution = self.actor.distribution
+        # Sampled for all environments, so that the random stream does not depend on calm_envs.
+        actions: torch.Tensor = distribution.sample()
+        actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
+        transition = self.transition
+        self.actor_inputs.keep(seen, transition, critic=False)
+        transition.actions = actions
+        transition.action_mean, transition.action_sigma = distribution.params
+        transition.actions_log_prob = distribution.log_prob(actions)
+        judged = self.critic_inputs.read(obs)
+        self.critic_inputs.keep(judged, transition, critic=True)
+        transition.values = self.critic(*judged)
+        if self.cost_critic is not None:
+            transition.cost_values = self.cost_critic(*judged)
+        self._before = obs
+        return actions
+
+    @torch.no_grad()
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
+    ) -> None:
+        """Store the outcome of a step for the update, with what the parts add to it.
+
+        Args:
+            obs: Observation after the step, of the new episode where one ended.
+            rewards: Rewards of the environment. Shape: (num_envs,).
+            dones: True where an episode ended. Shape: (num_envs,).
+            extras: ``time_outs``, (num_envs,) bool. ``final_obs``, the last observations of ended
+                episodes, if any ended. ``costs``, if a part reads them.
+
+        Raises:
+            ValueError: If ``final_obs`` is missing in ``extras`` although an episode ended.
+        """
+        if "final_obs" not in extras and dones.any():
+            raise ValueError(
+                "extras must have final_obs, the true last observations, when episodes end"
+            )
+        index = self.storage.step
+        following = extras.get("final_obs", obs)
+        time_outs = extras["time_outs"]
+        if index == 0:
+            self._final_inputs = []
+        self._time_outs[index] = time_outs
+        if time_outs.any():
+            # The value must be that of the state that ended the episode, not that of the first
+            # state of the next one.
+            final = [part[time_outs] for part in self.critic_inputs.read(following)]
+            self._final_inputs.append(final)
+        assert self._before is not None, "act() comes before process_env_step()"
+        step = Step(
+            index=index,
+            iteration=self.iteration,
+            before=self._before,
+            after=following,
+            transition=self.transition,
+            extras=extras,
+            dones=dones,
+        )
+        for part in self.parts:
+            rewards = part.collect(step, rewards)
+        self.transition.rewards = rewards
+        self.transition.dones = dones
+        self.storage.add_transitions(self.transition)
+        self.transition.clear()
+
+    @torch.no_grad()
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Compute returns and advantages of the rollout, and write them to the storage.
+
+        An episode that timed out is bootstrapped with the value of its final observation. The other
+        episodes end with value 0, or with the value of ``obs`` if they continue.
+
+        Args:
+            obs: Observation after the rollout.
+        """
+        # One pass of the critic over the observation after the rollout and all final observations
+        # costs less than one pass each.
+        seen = []
+        for tensors in zip(self.critic_inputs.read(obs), *self._final_inputs, strict=True):
+            seen.append(torch.cat(tensors))
+        last_values, final_values = self._last_and_final_values(self.critic, seen)
+        values: dict[str, Any] = {"last_values": last_values, "final_values": final_values}
+        if self.cost_critic is not None:
+            last_costs, final_costs = self._last_and_final_values(self.cost_critic, seen)
+            values["last_cost_values"] = last_costs
+            values["final_cost_values"] = final_costs
+        self.storage.compute_returns(
+            gamma=self.gamma, lam=self.cfg.gae_lambda, time_outs=self._time_outs, **values
+        )
+
+    def _last_and_final_values(
+        self, critic: Any, seen: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the values after the rollout, and those of final states of timed-out episodes.
+
+        Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
+        """
+        last, finals = critic(*seen).tensor_split([self.storage.num_envs])
+        final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
+        final_values[self._time_outs] = finals
+        return last, final_values
+
+    def update(self) -> dict[str, float]:
+        """Train all networks on the rollout.
+
+        Returns:
+            Losses and what the parts report, by name. Losses are means over mini-batches.
+        """
+        # Drawn once for all passes: what is gathered and normalised once need not be again.
+        batches = list(self.storage.mini_batches(self.cfg.mini_batches, 1))
+        report: dict[str, float] = {}
+        for part in self.parts:
+            report.update(part.prepare(self.storage, batches))
+        prepared = [self._normalised(batch) for batch in batches]
+        rows: list[dict[str, torch.Tensor]] = []
+        for _ in range(self.cfg.epochs):
+            for batch, (actor_seen, critic_seen) in zip(batches, prepared, strict=True):
+                loss, terms = self._loss(batch, actor_seen, critic_seen)
+                self._descend(loss)
+                rows.append(terms)
+        self._update_normalizers()
+        self.storage.clear()
+        self.iteration += 1
+        return {**means(rows), **report}
+
+    def _normalised(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Return the normalised arguments of the actor and of the critic."""
+        actor_seen = self.actor.normalize(*self.actor_inputs.stored(batch, critic=False))
+        critic_seen = self.critic.normalize(*self.critic_inputs.stored(batch, critic=True))
+        return actor_seen, critic_seen
+
+    def _loss(
+        self, batch: MiniBatch, actor_seen: list[torch.Tensor], critic_seen: list[torch.Tensor]
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Return the loss of a mini-batch, and its terms by name."""
+        mean = self.actor.evaluate(*actor_seen)
+        # The divergence is measured before the step of the optimiser, as in rsl_rl.
+        kl = self._kl_divergence(batch)
+        if self.cfg.schedule == "adaptive":
+            self._adapt_learning_rate(kl.item())
+        surrogate = self._surrogate(batch)
+        entropy = self.actor.distribution.entropy.mean()
+        value = self._value_loss(self.critic.evaluate(*critic_seen), batch.values, batch.returns)
+        loss = surrogate + self.cfg.value_loss * value - self.cfg.entropy * entropy
+        terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
+        if batch.cost_returns is not None:
+            judged = self.critic_inputs.stored(batch, critic=True)
+            values = self.cost_critic(*judged)
+            terms["cost_value"] = (values - batch.cost_returns).square().mean()
+            loss = loss + self.cfg.value_loss * terms["cost_value"]
+        done = Pass(self.iteration, batch, actor_seen, mean)
+        for part in self.parts:
+            extra, numbers = part.learn(done)
+            if extra is not None:
+                loss = loss + extra
+            terms.update(numbers)
+        return loss, terms
+
+    @torch.no_grad()
+    def _kl_divergence(self, batch: MiniBatch) -> torch.Tensor:
+        """Return the mean KL divergence between the collecting policy and the present one."""
+        distribution = self.actor.distribution
+        before = (batch.action_mean, batch.action_sigma)
+        return distribution.kl_divergence(before, distribution.params).mean()
+
+    def _surrogate(self, batch: MiniBatch) -> torch.Tensor:
+        """Return PPO's clipped surrogate loss (Schulman et al. 2017, eq. 7)."""
+        advantages = batch.advantages.squeeze(1)
+        log_prob = self.actor.distribution.log_prob(batch.actions)
+        # The minimum removes the incentive to move the ratio outside the clipping range.
+        ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
+        clipped = ratio.clamp(1.0 - self.cfg.clip, 1.0 + self.cfg.clip)
+        return -torch.min(advantages * ratio, advantages * clipped).mean()
+
+    def _value_loss(
+        self, values: torch.Tensor, before: torch.Tensor, returns: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the mean squared error of the value function, clipped if the options say so."""
+        error = (values - returns).square()
+        if not self.cfg.clip_value:
+            return error.mean()
+        # rsl_rl's: a value counts only within ± clip of the one during the rollout.
+        change = (values - before).clamp(-self.cfg.clip, self.cfg.clip)
+        clipped = (before + change - returns).square()
+        return torch.max(error, clipped).mean()
+
+    def _adapt_learning_rate(self, kl: float) -> None:
+        """Lower the learning rate if the KL divergence is too large, raise it if too small."""
+        lowest, highest = LEARNING_RATES
+        if kl > 2.0 * self.cfg.desired_kl:
+            self.learning_rate = max(lowest, self.learning_rate / ADAPTATION)
+        elif 0.0 < kl < 0.5 * self.cfg.desired_kl:
+            self.learning_rate = min(highest, self.learning_rate * ADAPTATION)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+
+    def _update_normalizers(self) -> None:
+        # The running statistics change last, so that the update normalises the rollout exactly as
+        # it was normalised when the actions were drawn.
+        self.actor.update_normalizers(*self.actor_inputs.rollout(self.storage, critic=False))
+        seen = self.critic_inputs.rollout(self.storage, critic=True)
+        self.critic.update_normalizers(*seen)
+        if self.cost_critic is not None:
+            self.cost_critic.update_normalizers(*seen)
+
+
+def _make_storage(
+    observation: TensorDict,
+    num_actions: int,
+    actor: Inputs,
+    critic: Inputs,
+    cfg: PPOSettings,
+    num_costs: int,
+    keeps_labels: bool,
+) -> RolloutStorageMM:
+    """Make the rollout buffer for what actor and critic read."""
+    # If the critic reads what the actor reads, it is stored once.
+    sees_more = critic.names != actor.names
+    critic_shape = None
+    critic_window_shape = None
+    if sees_more:
+        critic_shape = (sum(critic.sizes),)
+        if critic.reference is not None:
+            critic_window_shape = (critic.reference_size,)
+    return RolloutStorageMM(
+        "rl",
+        observation.batch_size[0],
+        cfg.steps_per_env,
+        obs_shape=(sum(actor.sizes),),
+        ref_obs_shape=None if actor.reference is None else (actor.reference_size,),
+        privileged_obs_shape=critic_shape,
+        privileged_ref_obs_shape=critic_window_shape,
+        actions_shape=(num_actions,),
+        apply_dagger_actions=keeps_labels,
+        device=observation[actor.groups[0]].device,
+        num_costs=num_costs,
+    )

@@ -1,0 +1,121 @@
+"""Options of the parts that join PPO. Every field is an option of ``legged-envs train``."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from legged_envs.configuration import Configuration
+
+Activation = Literal[
+    "elu",
+    "selu",
+    "relu",
+    "crelu",
+    "lrelu",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "gelu",
+    "swish",
+    "mish",
+    "identity",
+]
+"""Names of the activation functions of a network, as in rsl_rl."""
+
+
+@dataclass
+class AmpCfg(Configuration):
+    """Options of the adversarial motion prior (AMP): a reward for moving in the style of the clips.
+
+    A discriminator learns to distinguish transitions of the robots from those of the clips. A
+    transition that it takes for one of the clips earns the reward.
+    """
+
+    amp_reward_weight: float = 0.0
+    """Weight of the style reward, which is 0 to 1 per control step. 0 switches AMP off."""
+
+    task_reward_weight: float = 1.0
+    """Weight of the environment's reward if AMP is on."""
+
+    group: str = "amp"
+    """Name of the observation group that the discriminator sees, of robots and of clips."""
+
+    hidden: tuple[int, ...] = (256, 128)
+    """Widths of the hidden layers of the discriminator."""
+
+    activation: Activation = "elu"
+    """Activation of the discriminator's hidden layers."""
+
+    learning_rate: float = 1e-4
+    """Learning rate of the discriminator, constant. The discriminator has its own optimiser."""
+
+    gradient_penalty: float = 10.0
+    """Weight w of the gradient penalty w/2 · E‖∇D‖² in the discriminator's loss.
+
+    D is the discriminator. The mean is over transitions of the clips (Peng et al. 2021).
+    """
+
+
+@dataclass
+class RndCfg(Configuration):
+    """Options of random network distillation (RND): a reward for observations that are new.
+
+    A predictor learns the output of a fixed random network. Its error is large where few
+    observations were seen before, and is the reward (Burda et al. 2018).
+    """
+
+    weight: float = 0.0
+    """Weight of the reward for novelty per control step. 0 switches RND off."""
+
+    group: str = "critic"
+    """Name of the observation group that predictor and random network see."""
+
+    hidden: tuple[int, ...] = (64,)
+    """Widths of the hidden layers of the predictor and of the random network."""
+
+    outputs: int = 16
+    """Size of the random network's output, which the predictor learns."""
+
+    learning_rate: float = 1e-3
+    """Learning rate of the predictor, constant. The predictor has its own optimiser."""
+
+
+@dataclass
+class LagrangeCfg(Configuration):
+    """Options of the Lagrange multipliers that keep each cost term under its limit.
+
+    A multiplier weighs a cost against the reward. A PID controller sets it, once per update, from
+    the relative excess (mean cost − limit) / limit, clipped at 1 (Stooke et al. 2020).
+    """
+
+    enabled: bool = False
+    """True: the policy learns to keep costs under their limits. False: costs have no influence."""
+
+    costs: tuple[str, ...] = ()
+    """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
+
+    integral: float = 0.02
+    """Integral gain: increase of a multiplier in one update if the mean cost is twice the limit or
+    more."""
+
+    proportional: float = 0.5
+    """Proportional gain: amount added to a multiplier while the mean cost is twice the limit or
+    more."""
+
+    derivative: float = 0.0
+    """Derivative gain: amount added to a multiplier in an update in which the mean cost rose by the
+    limit."""
+
+    initial: float = 0.0
+    """Value of all multipliers at the start of the training."""
+
+    calm_fraction: float = 1 / 16
+    """Share of the environments that act without exploration noise, from 0 to below 1.
+
+    The limits are for a policy without noise. The multipliers therefore follow the costs of these
+    environments alone, and the policy learns from the remaining ones. 0: all environments act with
+    noise, and the multipliers follow the costs of all.
+    """
+
+    maximum: float = 1.0
+    """Upper bound of the multipliers. At 1 a cost weighs as much as the reward. Far above 1, robots
+    learn to fall."""
