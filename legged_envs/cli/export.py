@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from legged_envs.cli.foreign import is_foreign
 from legged_envs.runs.options import TaskId
 from legged_envs.system_checks import check_installed, check_output
 from legged_envs.tasks import plain_id
@@ -19,7 +20,8 @@ class ExportCfg:
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy."""
+    """A policy.safetensors, or a run folder with one. Default: the shipped policy. With --format
+    also a policy of another framework: .pt."""
     folder: Path = Path("deploy")
     """A new or empty folder for the files."""
     half: bool = False
@@ -29,6 +31,9 @@ class ExportCfg:
     with the contract of this package."""
     card: bool = False
     """Also write README.md, a model card: robot, task, evaluation, costs and licence."""
+    contract: Path | None = None
+    """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
+    unitree_rl_gym, config.yaml of rl_sar."""
 
 
 def export(cfg: ExportCfg) -> None:
@@ -51,6 +56,7 @@ def export(cfg: ExportCfg) -> None:
             f"--half is for policy.safetensors, which --format {cfg.format} does not write: "
             "leave one of them out"
         )
+    _check_foreign(cfg)
     from legged_envs.policy.export import export as export_policy
     from legged_envs.policy.export import export_card
 
@@ -60,7 +66,27 @@ def export(cfg: ExportCfg) -> None:
     else:
         from legged_envs.policy.foreign.writing import export_format
 
-        paths = export_format(cfg.task_id, cfg.policy, cfg.folder, cfg.format)
+        paths = export_format(cfg.task_id, cfg.policy, cfg.folder, cfg.format, cfg.contract)
     if cfg.card:
         paths += (export_card(cfg.task_id, cfg.policy, cfg.folder),)
     print("wrote", *paths)
+
+
+def _check_foreign(cfg: ExportCfg) -> None:
+    """Check the options for a policy of another framework.
+
+    Raises:
+        ValueError: If there is no --format, or a card is asked for.
+    """
+    if not is_foreign(cfg.policy, cfg.contract):
+        return
+    if cfg.format is None:
+        raise ValueError(
+            f"{str(cfg.policy or cfg.contract)!r} is of another framework, and its file already "
+            "runs elsewhere: add --format to write it for the loops of a third one"
+        )
+    if cfg.card:
+        raise ValueError(
+            "--card tells the training and the evaluation in a policy.safetensors, and "
+            f"{str(cfg.policy or cfg.contract)!r} is of another framework: leave out --card"
+        )

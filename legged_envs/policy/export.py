@@ -120,8 +120,8 @@ def check_exportable(policy: Policy, path: Path | None) -> None:
     """
     if "foreign" in policy.contract:
         raise ValueError(
-            f"{str(path)!r} is a policy of another framework, and its file already runs elsewhere: "
-            "export a policy.safetensors"
+            f"{str(path)!r} is a policy of another framework, and a policy.safetensors is written "
+            "by a training here alone: add --format"
         )
     missing = missing_entries(policy.contract)
     if not missing:

@@ -45,13 +45,18 @@ def policy_and_task(
     """
     cfg = make_task_cfg(task_id)
     task_id = plain_id(task_id)
+    has_foreign_ending = path is not None and path.suffix in FOREIGN_ENDINGS
+    if has_foreign_ending or description is not None:
+        if clips:
+            raise ValueError(
+                "--clips names motions of this package, and a policy of another framework imitates "
+                "its own: leave it out"
+            )
+        return foreign_policy_and_task(task_id, path, description, changes, motions, reading)
     if (clips or motions) and not kind_of(cfg).imitates_motions:
         raise ValueError(
             f"{task_id!r} follows velocity commands: it has no --clips and no --motions"
         )
-    has_foreign_ending = path is not None and path.suffix in FOREIGN_ENDINGS
-    if has_foreign_ending or description is not None:
-        return foreign_policy_and_task(task_id, path, description, changes)
     policy = load_shipped_policy(task_id) if path is None else load_policy(path)
     policy.check_task(task_id, cfg)
     # The caller's changes win over those of the training.

@@ -43,3 +43,10 @@ in Isaac Lab, or of the pelvis ends an episode. Ground contacts of every other l
 shape, except the feet, are penalised: thigh (``hip_pitch``), shin (``knee``), upper arm
 (``shoulder_yaw``), forearm with hand (``elbow``).
 """
+
+LONG_SOLES = "h1_long_soles.xml"
+"""Model of the H1 with soles of 0.30 m, as in its maker's mesh, for policies of other frameworks.
+
+Those of `H1` are 0.215 m long. On them unitree_rl_gym's policy falls after 2 s, in its own loop and
+with its own masses too.
+"""

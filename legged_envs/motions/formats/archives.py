@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from numpy.lib import format as npy
 
+from legged_envs.motions.formats.array_sizes import check_array_sizes
 from legged_envs.motions.motion import MotionError, check_keys, require
 
 DTYPE_KINDS = {"number": "fiu", "bool": "b", "text": "U"}
@@ -22,9 +24,11 @@ def archive_names(path: str | Path) -> tuple[str, ...]:
     """
     with open(path, "rb") as file:
         try:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
+            if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
                 raise ValueError("it holds a single array without a name, as an .npy file does")
+            check_array_sizes(path)
+            file.seek(0)
+            archive = np.load(file, allow_pickle=False)
             return tuple(archive.files)
         # Damaged bytes make zipfile and NumPy raise more kinds of errors than can be named.
         except Exception as error:

@@ -14,12 +14,14 @@ from typing import Any
 import torch
 
 from legged_envs.checks import check_choice
+from legged_envs.policy.foreign.archive_size import check_archive_size
 from legged_envs.policy.foreign.fields import read_yaml
 from legged_envs.policy.foreign.networks import (
     ForeignNetwork,
     RecurrentNetwork,
     TorchNetwork,
 )
+from legged_envs.policy.network_size import MOST_NUMBERS
 from legged_envs.tables import shorten
 
 ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
@@ -103,6 +105,7 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
     content = _load(path)
     weights = _actor_weights(path, content)
     activation, assumed = _find_activation(folder)
+    _check_numbers(path, content)
     head = _build_layers(path, weights, activation)
     normaliser = _find_normaliser(path, content)
     memory = _find_memory(weights)
@@ -118,6 +121,7 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
 
 
 def _load(path: Path) -> Mapping[str, Any]:
+    check_archive_size(path)
     try:
         # Tensors and plain values alone: a pickle with anything else is refused before it runs.
         content = torch.load(path, map_location="cpu", weights_only=True)
@@ -153,6 +157,22 @@ def _actor_weights(path: Path, content: Mapping[str, Any]) -> Weights:
             "name model_….pt of a run"
         )
     return weights
+
+
+def _check_numbers(path: Path, content: Mapping[str, Any]) -> None:
+    """Raise a ValueError if tensors claim more numbers than a file can hold.
+
+    A tensor of any shape can stand on one stored number. Layers would take its memory in full.
+    """
+    groups = [content, *content.values()]
+    for group in groups:
+        for name, value in group.items() if isinstance(group, dict) else ():
+            if isinstance(value, torch.Tensor) and value.numel() > MOST_NUMBERS:
+                raise ValueError(
+                    f"{str(path)!r}: {shorten(str(name), 80)!r} claims the shape "
+                    f"{tuple(value.shape)}, and at most {MOST_NUMBERS:,} numbers are read: "
+                    "name a checkpoint of a policy"
+                )
 
 
 def _find_activation(folder: Path) -> tuple[str, list[str]]:

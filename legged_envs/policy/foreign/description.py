@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from legged_envs.policy.foreign.layout import Block, elements_of
-from legged_envs.policy.foreign.motion import ReferenceMotion
+from legged_envs.policy.foreign.motion import MOTION_QUANTITIES, ReferenceMotion
+from legged_envs.policy.foreign.scan import HeightScan
 
 NO_LIMIT = 100.0
 """Limit of actions and observations for files that have none, as in legged_gym.
@@ -78,9 +79,19 @@ class ForeignContract:
     gait_period: float | None = None
     """Duration of a stride of the term `clock`, s. None: there is no such term."""
     motion: ReferenceMotion | None = None
-    """Motion that the policy imitates. None: it follows commands."""
+    """Motion that the policy imitates. None: it follows commands, or the motion is in another
+    file."""
+    anchor: str | None = None
+    """Body to which the motion is relative. None: the one that carries the arms, else the base."""
+    scan: HeightScan | None = None
+    """Where the term `height_scan` looks. None: there is no such term."""
     assumed: tuple[str, ...] = ()
     """What the file does not say and was assumed, one sentence each."""
+
+    @property
+    def imitates(self) -> bool:
+        """True if the policy observes a reference motion."""
+        return any(term.quantity in MOTION_QUANTITIES for term in self.terms)
 
     @property
     def source(self) -> str:
@@ -104,7 +115,8 @@ class ForeignContract:
         return pairs
 
     def _block(self, term: ForeignTerm, age: int) -> Block:
-        elements = elements_of(term.quantity, self.joint_names, self.action_joints)
+        size = len(term.scale)
+        elements = elements_of(term.quantity, self.joint_names, self.action_joints, size)
         return Block(term.quantity, age, elements)
 
     def term_sizes(self) -> str:

@@ -45,7 +45,7 @@ def keys_of(blocks: Sequence[Block]) -> list[Key]:
 
 
 def elements_of(
-    quantity: str, joints: Sequence[str], action_joints: Sequence[str]
+    quantity: str, joints: Sequence[str], action_joints: Sequence[str], size: int = 0
 ) -> tuple[str, ...]:
     """Return the names of the elements of a quantity.
 
@@ -53,12 +53,15 @@ def elements_of(
         quantity: Name of the quantity.
         joints: Joints in the order of joint quantities.
         action_joints: Joint of each action.
+        size: Number of elements of a quantity that has any number, such as `height_scan`.
     """
     if quantity in JOINT_QUANTITIES:
         return tuple(joints)
     if quantity == "motion_joints":
         # In the order of the file everywhere: its elements have numbers.
         return tuple(str(number) for number in range(2 * len(joints)))
+    if quantity == "height_scan":
+        return tuple(str(number) for number in range(size))
     if quantity == "action":
         return tuple(action_joints)
     return QUANTITIES[quantity]

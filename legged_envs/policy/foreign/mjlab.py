@@ -13,7 +13,7 @@ from legged_envs.policy.foreign.description import ForeignContract, ForeignTerm,
 from legged_envs.policy.foreign.fields import rounded
 from legged_envs.policy.foreign.files import write_onnx
 from legged_envs.policy.foreign.layout import elements_of
-from legged_envs.policy.foreign.motion import ReferenceMotion, read_motion
+from legged_envs.policy.foreign.motion import ReferenceMotion, gives_motion, read_motion
 from legged_envs.policy.metadata import Contract
 from legged_envs.policy.policy import Policy
 from legged_envs.tables import shorten
@@ -43,6 +43,9 @@ MOTION_TERMS = {
     "motion_anchor_ori_b": "anchor_ori",
 }
 """Observation term of a policy that imitates the motion in its file → the same quantity here."""
+
+WITH_SCAN = "name a deploy.yaml with --contract whose params of height_scan do"
+"""What to do with a policy that sees heights, for errors."""
 
 NEEDED = (
     "joint_names",
@@ -136,12 +139,15 @@ def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
         action_scale=texts.numbers("action_scale", size),
         action_offset=default,
         motion=_read_motion(texts, terms),
+        anchor=texts.words("anchor_body_name")[0] if texts.has("anchor_body_name") else None,
     )
 
 
 def _read_motion(texts: Texts, terms: tuple[ForeignTerm, ...]) -> ReferenceMotion | None:
-    """Return the motion that a policy observes. None: it observes none."""
+    """Return the motion that a policy observes. None: it observes none, or not that of its file."""
     if not any(term.quantity in MOTION_TERMS.values() for term in terms):
+        return None
+    if not gives_motion(texts.file):
         return None
     anchor = texts.words("anchor_body_name")[0]
     return read_motion(texts.file, anchor, texts.words("body_names"))
@@ -156,6 +162,8 @@ def _read_terms(texts: Texts, joints: tuple[str, ...]) -> tuple[ForeignTerm, ...
     for name in names:
         if name in MOTION_TERMS and name not in quantities:
             unknown.append(f"{name} (a reference motion, and the file has no anchor_body_name)")
+        elif name == "height_scan":
+            unknown.append(f"{name} (the file does not say where it looks: {WITH_SCAN})")
         elif name not in quantities:
             unknown.append(f"{name} (not known here)")
     if unknown:

@@ -1,9 +1,11 @@
-"""The motion inside an ONNX file of BeyondMimic, and the observations that show it to a policy.
+"""The motion that a policy imitates, and the observations that show it to the policy.
 
-The file gives the motion at any `time_step`: joint positions and velocities, and poses of bodies in
-the world. Here it begins with every episode, at the place and with the heading of the robot.
+It is inside an ONNX file of BeyondMimic, which gives it at any `time_step`: joint positions and
+velocities, and poses of bodies in the world; or in a file of motions. Here it begins with every
+episode, at the place and with the heading of the robot.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,22 @@ import numpy as np
 import torch
 
 from legged_envs import rotation
-from legged_envs.policy.foreign.networks import TIME_STEP, load_graph, open_session
+from legged_envs.motion_reading import MotionReading
+from legged_envs.motions.files import load_file
+from legged_envs.motions.limbs import torso_of
+from legged_envs.motions.resampling import resample
+from legged_envs.policy.foreign.networks import TIME_STEP, open_session
+from legged_envs.policy.foreign.onnx_limits import load_graph
+from legged_envs.robots import RobotCfg
+
+RATE_TOLERANCE = 1e-4
+"""Largest relative difference of frame rates that are taken for the same."""
 
 LONGEST = 100_000
 """Largest number of steps of a motion: half an hour."""
+
+MOTION_QUANTITIES = ("motion_joints", "anchor_pos", "anchor_ori")
+"""Quantities of policies that imitate a motion."""
 
 OUTPUTS = ("joint_pos", "joint_vel", "body_pos_w", "body_quat_w")
 """Outputs of the file that are read."""
@@ -33,6 +47,12 @@ class ReferenceMotion:
     """Orientation of the anchor body (w, x, y, z). Shape: (steps, 4)."""
     anchor: str
     """Name of the anchor body."""
+
+
+def gives_motion(path: Path) -> bool:
+    """Return True if an ONNX file has outputs for the motion that its policy imitates."""
+    outputs = [output.name for output in load_graph(path).graph.output]
+    return any(name in outputs for name in OUTPUTS)
 
 
 def read_motion(path: Path, anchor: str, bodies: tuple[str, ...]) -> ReferenceMotion:
@@ -73,6 +93,47 @@ def read_motion(path: Path, anchor: str, bodies: tuple[str, ...]) -> ReferenceMo
         anchor_pos=torch.from_numpy(np.stack(anchor_pos)),
         anchor_quat=torch.from_numpy(np.stack(anchor_quat)),
         anchor=anchor,
+    )
+
+
+def motion_of_file(
+    file: Path,
+    robot: RobotCfg,
+    joints: Sequence[str],
+    anchor: str | None,
+    control_dt: float,
+    reading: MotionReading | None = None,
+) -> ReferenceMotion:
+    """Read the motion of a policy from a file of motions of any known format.
+
+    Args:
+        file: File of the motion.
+        robot: Robot with all joints of the policy.
+        joints: Joints in the order of the policy.
+        anchor: Name of the anchor body. None: the body that carries the arms, else the base.
+        control_dt: Time from one row to the next, s.
+        reading: What the file does not say. None: it says all.
+
+    Raises:
+        ValueError: If the file cannot be used, or the robot has no such body.
+    """
+    motion = load_file(file, robot, reading)
+    rate = 1.0 / control_dt
+    if abs(motion.frame_rate - rate) > RATE_TOLERANCE * rate:
+        motion = resample(motion, robot, rate)
+    body = anchor or torso_of(robot) or robot.base_body
+    if body not in motion.body_names:
+        raise ValueError(
+            f"robot {robot.name!r} has no body {body!r}, the anchor of the policy: "
+            "name a task of the policy's robot"
+        )
+    columns = [motion.joint_names.index(name) for name in joints]
+    number = motion.body_names.index(body)
+    return ReferenceMotion(
+        joints=torch.cat((motion.joint_pos[:, columns], motion.joint_vel[:, columns]), dim=1),
+        anchor_pos=motion.body_pos_w[:, number],
+        anchor_quat=motion.body_quat_w[:, number],
+        anchor=body,
     )
 
 

@@ -5,10 +5,9 @@ from typing import Any, Protocol
 
 import torch
 
+from legged_envs.policy.foreign.onnx_limits import has_external_data, load_checked, load_graph
+from legged_envs.policy.foreign.rows import Memory, RowNetwork, axis_of
 from legged_envs.tables import shorten
-
-LOOPS = ("Loop", "Scan", "If")
-"""Operations of ONNX that contain other operations, and may never end."""
 
 TIME_STEP = "time_step"
 """Input of networks that also give the motion that they imitate: number of the control step."""
@@ -37,24 +36,32 @@ class OnnxNetwork:
     Inputs other than the observation are a memory, if an output continues each of them: `h_in` and
     `h_out`, as rsl_rl exports recurrent networks. `time_step` counts the control steps.
 
+    Most files are for one robot. Their first axis is opened for more where the operations allow it;
+    else each robot has its turn (`RowNetwork`).
+
     Args:
         path: ONNX file.
 
     Raises:
-        ValueError: If the file is not ONNX, has operations that contain others, or an input that is
-            neither an observation nor a memory.
+        ValueError: If the file is not ONNX, is too large, has operations that contain others, or an
+            input that is neither an observation nor a memory.
     """
 
     def __init__(self, path: Path):
-        self._session: Any = open_session(path)
-        inputs = self._session.get_inputs()
+        model = load_checked(path)
+        session = _start_session(path, str(path))
+        inputs = session.get_inputs()
+        outputs = [output.name for output in session.get_outputs()]
         self._main = _main_input(path, inputs)
-        self._memory = _memory_pairs(path, self._session, self._main.name)
-        outputs = [output.name for output in self._session.get_outputs()]
+        self._memory = _memory_pairs(path, session, self._main.name)
         self._action = "actions" if "actions" in outputs else outputs[0]
-        # One input of any number of rows. Otherwise each robot has its turn.
-        self._is_batched = len(inputs) == 1 and not isinstance(self._main.shape[0], int)
-        self._states: list[dict[str, Any]] = []
+        first = {}
+        for each in inputs:
+            if each.name in self._memory or each.name == TIME_STEP:
+                shape = [size if isinstance(size, int) else 1 for size in each.shape]
+                first[each.name] = torch.zeros(shape)
+        self._session: Any = _open_for_rows(path, model) or session
+        self._rows = RowNetwork(self._step, first)
 
     @property
     def input_size(self) -> int | None:
@@ -62,107 +69,88 @@ class OnnxNetwork:
         size = self._main.shape[-1]
         return size if isinstance(size, int) else None
 
+    @property
+    def is_joint(self) -> bool:
+        """True if all robots act in one call. False before the first call."""
+        return self._rows.is_joint
+
     def __call__(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the actions for observations. Shapes: (n, size) → (n, num_actions)."""
-        rows = observation.detach().cpu().float().contiguous().numpy()
-        if self._is_batched:
-            outputs = self._session.run([self._action], {self._main.name: rows})
-            return torch.from_numpy(outputs[0])
-        while len(self._states) < len(rows):
-            self._states.append(self._first_state())
-        actions = [self._act(rows[i : i + 1], self._states[i]) for i in range(len(rows))]
-        return torch.cat(actions)
-
-    def _act(self, row: Any, state: dict[str, Any]) -> torch.Tensor:
-        names = [self._action, *self._memory.values()]
-        outputs = self._session.run(names, {self._main.name: row, **state})
-        if TIME_STEP in state:
-            state[TIME_STEP] = state[TIME_STEP] + 1.0
-        for name, value in zip(self._memory, outputs[1:], strict=True):
-            state[name] = value
-        return torch.from_numpy(outputs[0]).reshape(1, -1)
-
-    def _first_state(self) -> dict[str, Any]:
-        import numpy as np
-
-        state = {}
-        for each in self._session.get_inputs():
-            if each.name in self._memory or each.name == TIME_STEP:
-                shape = [size if isinstance(size, int) else 1 for size in each.shape]
-                state[each.name] = np.zeros(shape, np.float32)
-        return state
+        return self._rows(observation.detach().cpu().float().contiguous())
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Reset the network's memory of robots whose episode starts.
+        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        self._rows.reset(ended)
 
-        Args:
-            ended: True for these robots. None: all. Shape: (n,), bool.
-        """
-        if ended is None:
-            self._states = []
-            return
-        for i in ended.nonzero().flatten().tolist():
-            if i < len(self._states):
-                self._states[i] = self._first_state()
+    def _step(self, observation: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:
+        feed = {name: value.numpy() for name, value in memory.items()}
+        feed[self._main.name] = observation.numpy()
+        outputs = self._session.run([self._action, *self._memory.values()], feed)
+        after = dict(memory)
+        for name, value in zip(self._memory, outputs[1:], strict=True):
+            after[name] = torch.from_numpy(value)
+        if TIME_STEP in memory:
+            after[TIME_STEP] = memory[TIME_STEP] + 1.0
+        actions = torch.from_numpy(outputs[0])
+        return actions.reshape(len(observation), -1), after
 
 
 def open_session(path: Path) -> Any:
     """Return a session of onnxruntime for a file.
 
     Raises:
-        ValueError: If the file is not ONNX, or has operations that contain others.
+        ValueError: If the file is not ONNX, is too large, or has operations that contain others.
     """
+    load_checked(path)
+    return _start_session(path, str(path))
+
+
+def _start_session(path: Path, source: str | bytes) -> Any:
+    """Return a session for a file, or for the bytes of a model that was made of it."""
     import onnxruntime
 
-    _check_operations(path)
     options = onnxruntime.SessionOptions()
     # The robots of a batch are few: threads would only wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    # Errors come as exceptions; the log would repeat them.
+    options.log_severity_level = 4
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         reason = shorten(" ".join(str(error).split()), 200)
         raise ValueError(f"{str(path)!r} is not a network that runs: {reason}") from error
+
+
+def _open_for_rows(path: Path, model: Any) -> Any:
+    """Return a session of the model for any number of robots. None: it is for one robot alone."""
+    if has_external_data(model):
+        return None
+    weights = {each.name for each in model.graph.initializer}
+    for value in model.graph.input:
+        sizes = value.type.tensor_type.shape.dim
+        if value.name in weights or not sizes:
+            continue
+        size = sizes[axis_of(len(sizes))]
+        if size.dim_value == 1:
+            size.dim_param = "robots"
+    # These shapes were for one robot.
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    try:
+        return _start_session(path, model.SerializeToString())
+    except ValueError:
+        return None
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Return the metadata of an ONNX file, name → text.
 
     Raises:
-        ValueError: If the file is not ONNX.
+        ValueError: If the file is not ONNX, or too large.
     """
     return {entry.key: entry.value for entry in load_graph(path).metadata_props}
-
-
-def load_graph(path: Path) -> Any:
-    """Return the model in an ONNX file, without weights in other files.
-
-    Raises:
-        ValueError: If the file is not ONNX.
-    """
-    import onnx
-
-    try:
-        # Weights in other files are not needed for the names of operations.
-        return onnx.load(str(path), load_external_data=False)
-    except Exception as error:
-        reason = shorten(" ".join(str(error).split()), 200)
-        raise ValueError(f"{str(path)!r} is not an ONNX file: {reason}") from error
-
-
-def _check_operations(path: Path) -> None:
-    strange = []
-    for node in load_graph(path).graph.node:
-        is_foreign = node.domain not in ("", "ai.onnx")
-        if node.op_type in LOOPS or is_foreign:
-            strange.append(f"{node.domain}:{node.op_type}" if is_foreign else node.op_type)
-    if strange:
-        raise ValueError(
-            f"{str(path)!r} has the operations {', '.join(sorted(set(strange)))}, which are not "
-            "run: export a network of tensor operations without branches and loops"
-        )
 
 
 def _main_input(path: Path, inputs: Any) -> Any:
@@ -211,6 +199,8 @@ class TorchNetwork:
         """The network."""
         self.input_size: int | None = None
         """Number of elements of the observation. None: the network does not say."""
+        self.has_memory = False
+        """True if it remembers the past of a robot."""
 
     def __call__(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the actions for observations. Shapes: (n, size) → (n, num_actions)."""

@@ -1,5 +1,7 @@
 """Reading of a policy of another framework, and of the file that describes it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +10,22 @@ import torch
 from legged_envs.envs import make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
+from legged_envs.motion_reading import MotionReading
 from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
 from legged_envs.policy.foreign.checkpoint import is_checkpoint, read_checkpoint
 from legged_envs.policy.foreign.description import ForeignContract
 from legged_envs.policy.foreign.fields import Fields, read_yaml
 from legged_envs.policy.foreign.layout import Block, elements_of
 from legged_envs.policy.foreign.mapping import MappedNetwork
+from legged_envs.policy.foreign.motion import motion_of_file
 from legged_envs.policy.foreign.networks import ForeignNetwork, OnnxNetwork, read_metadata
-from legged_envs.policy.foreign.task import adapted_task, check_task
+from legged_envs.policy.foreign.task import (
+    MESH_SOLES,
+    SOLES_ASSUMED,
+    adapted_task,
+    check_task,
+    find_robot,
+)
 from legged_envs.policy.foreign.torchscript import TorchScriptNetwork, is_torchscript
 from legged_envs.policy.metadata import Contract, contract
 from legged_envs.policy.policy import Policy
@@ -38,6 +48,8 @@ def foreign_policy_and_task(
     path: Path | None,
     description: Path | None = None,
     changes: Changes | None = None,
+    motions: Sequence[Path] = (),
+    reading: MotionReading | None = None,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """Read a policy of another framework, and make a task in which it acts.
 
@@ -46,6 +58,9 @@ def foreign_policy_and_task(
         path: ONNX file, TorchScript file, or checkpoint of rsl_rl.
         description: YAML file of its framework, or an ONNX file with metadata. None: `path` is one.
         changes: Changes to the task, on top of those that the policy needs.
+        motions: File of the motion that the policy imitates. Empty: it has it in its own file, or
+            imitates none.
+        reading: What this file does not say. None: it says all.
 
     Returns:
         The policy, the configuration of the task, and the changes.
@@ -65,13 +80,58 @@ def foreign_policy_and_task(
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
     foreign = read_description(path, description, cfg.robot)
+    foreign = with_motion(cfg, foreign, motions, reading)
     network, assumed = read_network(path, foreign.file.parent)
     adapted = adapted_task(cfg, foreign)
     if foreign.control_dt is None:
         assumed = [*assumed, f"a control step has {adapted.sim.step_dt:g} s, as in {task_id!r}"]
+    if cfg.robot.xml in MESH_SOLES:
+        assumed = [*assumed, SOLES_ASSUMED]
     policy = _make_policy(task_id, adapted, foreign, network, [*foreign.assumed, *assumed])
     made = dict(changes or {})
     return policy, override(adapted, made), made
+
+
+def with_motion(
+    cfg: TaskCfg,
+    foreign: ForeignContract,
+    motions: Sequence[Path],
+    reading: MotionReading | None = None,
+) -> ForeignContract:
+    """Return a description with the motion of a file, if the policy imitates one.
+
+    Args:
+        cfg: Task in which it acts.
+        foreign: The description.
+        motions: Files of motions, as on the command line.
+        reading: What they do not say. None: they say all.
+
+    Raises:
+        ValueError: If the policy imitates a motion and there is no file, or the other way round.
+    """
+    if motions and not foreign.imitates:
+        raise ValueError(
+            f"{foreign.source} describes a policy that observes no motion: leave out --motions"
+        )
+    if not foreign.imitates or (foreign.motion is not None and not motions):
+        return foreign
+    if len(motions) != 1:
+        raise ValueError(
+            f"{foreign.source} describes a policy that imitates one motion, and there are "
+            f"{len(motions)} files: name its motion with --motions"
+        )
+    motion = motion_of_file(
+        motions[0],
+        find_robot(cfg, foreign),
+        foreign.joint_names,
+        foreign.anchor,
+        foreign.control_dt or cfg.sim.step_dt,
+        reading,
+    )
+    assumed = foreign.assumed
+    if foreign.anchor is None:
+        assumed += (f"the motion is seen from {motion.anchor!r}",)
+    return replace(foreign, motion=motion, assumed=assumed)
 
 
 def read_description(path: Path, description: Path | None, robot: RobotCfg) -> ForeignContract:
@@ -163,7 +223,7 @@ def _make_policy(
     joints = entries["joint_names"]
     moved = entries["action_joints"]
     for term in entries["observation"]:
-        elements = elements_of(term["name"], joints, moved)
+        elements = elements_of(term["name"], joints, moved, term["size"])
         blocks.append(Block(term["name"], term.get("steps_ago", 0), elements))
     default = dict(zip(joints, entries["default_joint_pos"], strict=True))
     mapped = MappedNetwork(network, foreign, blocks, default, moved)

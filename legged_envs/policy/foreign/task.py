@@ -15,8 +15,9 @@ from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg, JointVeloc
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.policy.foreign.description import NO_LIMIT, ForeignContract, Range
 from legged_envs.policy.foreign.mapping import action_shifts
-from legged_envs.policy.foreign.motion import MotionTerm
-from legged_envs.robots import G1_29, RobotCfg
+from legged_envs.policy.foreign.motion import MOTION_QUANTITIES, MotionTerm
+from legged_envs.robots import G1_29, H1, RobotCfg
+from legged_envs.robots.h1 import LONG_SOLES
 from legged_envs.sim import SimCfg
 from legged_envs.sim.scene import GROUND, spec_on_ground
 from legged_envs.tasks.kind import kind_of
@@ -33,11 +34,18 @@ TERM_FUNCTIONS = {
 }
 """Quantity → the observation term that gives it."""
 
-MOTION_QUANTITIES = ("motion_joints", "anchor_pos", "anchor_ori")
-"""Quantities of policies that imitate the motion in their file."""
-
 LARGER_ROBOTS = {"g1": G1_29}
 """Robot → the same one with more joints, for policies that move these."""
+
+MESH_SOLES = {H1.xml: LONG_SOLES}
+"""Model of a robot → its model with the soles of its maker's mesh, on which policies of other
+frameworks were trained."""
+
+SOLES_ASSUMED = (
+    "the robot stands on soles as long as those of its maker's mesh, 0.30 m, which are 0.215 m in "
+    "tasks of this package"
+)
+"""What is told of a policy whose robot is one of `MESH_SOLES`."""
 
 HIGH = 3.0
 """Height of a base from which no robot reaches the ground, m."""
@@ -63,12 +71,12 @@ def check_task(task_id: str, cfg: TaskCfg) -> None:
 
 
 def find_robot(cfg: TaskCfg, foreign: ForeignContract) -> RobotCfg:
-    """Return the robot of the task, or the same robot with more joints if the policy moves these.
+    """Return the robot of the task, with more joints or other soles if the policy needs these.
 
     Raises:
         ValueError: If the robot does not have all joints of the policy.
     """
-    robot = cfg.robot
+    robot = replace(cfg.robot, xml=MESH_SOLES.get(cfg.robot.xml, cfg.robot.xml))
     larger = LARGER_ROBOTS.get(robot.name)
     if larger is not None and not set(foreign.joint_names) <= set(robot.joint_names):
         robot = larger
@@ -141,6 +149,9 @@ def observation_group(foreign: ForeignContract) -> ObservationGroupCfg:
         if name in MOTION_QUANTITIES:
             assert foreign.motion is not None
             terms[name] = ObservationTermCfg(MotionTerm(foreign.motion, name))
+        elif name == "height_scan":
+            assert foreign.scan is not None
+            terms[name] = ObservationTermCfg(foreign.scan)
         else:
             params = {"name": GAIT} if name == "clock" else {}
             terms[name] = ObservationTermCfg(TERM_FUNCTIONS[name], params=params)

@@ -2,11 +2,15 @@
 
 import zipfile
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from legged_envs.policy.foreign.archive_size import check_archive_size
+from legged_envs.policy.foreign.rows import Memory, RowNetwork
+from legged_envs.policy.foreign.torch_limits import bounded_numbers
 from legged_envs.tables import shorten
 
 PRIMITIVES = (
@@ -60,9 +64,6 @@ LARGEST_GRAPH = 20_000
 WRITES = ("prim::SetAttr", "aten::copy_")
 """Operations by which a network changes its own tensors, or parts of them."""
 
-Memory = dict[str, torch.Tensor]
-"""Memory of a robot: name of a tensor of the network → its value."""
-
 HOOKS = (b"def __setstate__", b"def __getstate__")
 """Text in the code of an archive that is run while it is loaded."""
 
@@ -71,59 +72,69 @@ class TorchScriptNetwork:
     """A network in a TorchScript file.
 
     A network that writes to its own tensors has a memory, such as the state of an LSTM. Each robot
-    then has its own copy of these tensors.
+    then has its own. If the network gives several robots what it gives each alone, as the LSTM of
+    unitree_rl_gym does, its tensors hold the memory of all robots, and they act in one call; else
+    each robot has its turn (`RowNetwork`).
 
     Args:
         path: TorchScript file.
 
     Raises:
-        ValueError: If the file is not TorchScript, or has operations that are not run.
+        ValueError: If the file is not TorchScript, is too large, or has operations that are not
+            run.
     """
 
     def __init__(self, path: Path):
         self._module = load_torchscript(path)
         self._names = _memory_names(self._module)
-        self._first = self._read_memory()
-        self._states: list[Memory] = []
+        self._first = {name: value.clone() for name, value in self._read_memory().items()}
+        self._rows = RowNetwork(self._step, self._first)
+        self._was_measured = False
 
         self.input_size: int | None = None
         """Number of elements of the observation. None: the network does not say."""
 
+    @property
+    def has_memory(self) -> bool:
+        """True if it remembers the past of a robot."""
+        return bool(self._names)
+
+    @property
+    def is_joint(self) -> bool:
+        """True if all robots act in one call. False before the first call."""
+        return not self._names or self._rows.is_joint
+
     def __call__(self, observation: torch.Tensor) -> torch.Tensor:
-        """Return the actions for observations. Shapes: (n, size) → (n, num_actions)."""
+        """Return the actions for observations. Shapes: (n, size) → (n, num_actions).
+
+        Raises:
+            ValueError: At the first call, if the network computes with too many numbers.
+        """
+        if not self._was_measured:
+            with bounded_numbers(), torch.inference_mode():
+                self._step(observation[:1], self._first)
+            self._was_measured = True
         if not self._names:
             return _as_actions(self._module(observation), len(observation))
-        while len(self._states) < len(observation):
-            self._states.append(self._first)
-        actions = []
-        for i in range(len(observation)):
-            # The module has the memory of one robot. It gets that of each in turn.
-            self._write_memory(self._states[i])
-            actions.append(_as_actions(self._module(observation[i : i + 1]), 1))
-            self._states[i] = self._read_memory()
-        return torch.cat(actions)
+        return self._rows(observation)
+
+    def reset(self, ended: torch.Tensor | None) -> None:
+        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        self._rows.reset(ended)
+
+    def _step(self, observation: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:
+        # The module has the memory of one call. It gets that of these robots.
+        for name, value in memory.items():
+            *owners, leaf = name.split(".")
+            owner = reduce(getattr, owners, self._module)
+            # A copy: the module may change it in place.
+            setattr(owner, leaf, value.clone())
+        actions = _as_actions(self._module(observation), len(observation))
+        return actions, self._read_memory()
 
     def _read_memory(self) -> Memory:
         tensors = self._module.state_dict()
-        return {name: tensors[name].clone() for name in self._names}
-
-    def _write_memory(self, memory: Memory) -> None:
-        tensors = self._module.state_dict()
-        for name, value in memory.items():
-            tensors[name].copy_(value)
-
-    def reset(self, ended: torch.Tensor | None) -> None:
-        """Reset the network's memory of robots whose episode starts.
-
-        Args:
-            ended: True for these robots. None: all. Shape: (n,), bool.
-        """
-        if ended is None:
-            self._states = []
-            return
-        for i in ended.nonzero().flatten().tolist():
-            if i < len(self._states):
-                self._states[i] = self._first
+        return {name: tensors[name] for name in self._names}
 
 
 def _as_actions(output: Any, count: int) -> torch.Tensor:
@@ -164,6 +175,7 @@ def _check_archive(path: Path) -> None:
             f"{str(path)!r} is not a TorchScript file: name the exported network, or a checkpoint "
             "of rsl_rl"
         )
+    check_archive_size(path)
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if "/code/" not in name:

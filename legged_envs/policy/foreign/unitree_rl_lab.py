@@ -26,6 +26,7 @@ from legged_envs.policy.foreign.fields import LARGEST_HISTORY, Fields, rounded, 
 from legged_envs.policy.foreign.files import write_onnx
 from legged_envs.policy.foreign.layout import elements_of
 from legged_envs.policy.foreign.motors import motor_joints, motor_numbers
+from legged_envs.policy.foreign.scan import NO_GRID, HeightScan, read_scan, says_grid
 from legged_envs.policy.metadata import Contract
 from legged_envs.policy.policy import Policy
 from legged_envs.robots import RobotCfg
@@ -44,17 +45,13 @@ TERMS = {
     "joint_vel": "joint_vel",
     "last_action": "action",
     "gait_phase": "clock",
+    "height_scan": "height_scan",
+    "height_scanner": "height_scan",
+    "motion_command": "motion_joints",
+    "motion_anchor_pos_b": "anchor_pos",
+    "motion_anchor_ori_b": "anchor_ori",
 }
 """Observation term of the file → the same quantity here."""
-
-REASONS = {
-    "height_scan": "the file does not say where it looks",
-    "height_scanner": "the file does not say where it looks",
-    "motion_command": "a reference motion, which velocity tasks do not have",
-    "motion_anchor_ori_b": "a reference motion, which velocity tasks do not have",
-    "motion_anchor_pos_b": "a reference motion, which velocity tasks do not have",
-}
-"""Known terms without a counterpart → the reason."""
 
 ACTIONS = ("JointPositionAction", "JointVelocityAction")
 """Action terms that can be mapped. The second one is for wheels."""
@@ -93,7 +90,12 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
             "numbers: give each joint one of each"
         )
     actions = _read_actions(fields.section("actions"), joints)
-    terms, period = _read_terms(fields.section("observations"), joints, actions["joints"])
+    observations = fields.section("observations")
+    _check_terms(observations)
+    scan = _read_scan(observations)
+    terms, period = _read_terms(observations, joints, actions["joints"], scan)
+    if scan is not None:
+        assumed.append("a height scan is around the base, and looks at the surface below")
     return ForeignContract(
         file=fields.file,
         framework=FRAMEWORK,
@@ -111,6 +113,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
         by_time=bool(fields.section("observations").values.get("use_gym_history")),
         command_ranges=_read_ranges(fields),
         gait_period=period,
+        scan=scan,
         assumed=tuple(assumed),
     )
 
@@ -175,16 +178,38 @@ def _read_clips(term: Fields, size: int) -> list[Range]:
     return [pairs.range(str(i)) for i in range(size)]
 
 
-def _read_terms(
-    fields: Fields, joints: tuple[str, ...], action_joints: tuple[str, ...]
-) -> tuple[tuple[ForeignTerm, ...], float | None]:
-    names = [name for name in fields.values if name not in SWITCHES]
-    unknown = [name for name in names if name not in TERMS]
-    if unknown:
-        reasons = []
-        for name in unknown:
-            reasons.append(f"{name} ({REASONS.get(name, 'not known here')})")
+def _term_names(fields: Fields) -> list[str]:
+    return [name for name in fields.values if name not in SWITCHES]
+
+
+def _check_terms(fields: Fields) -> None:
+    """Raise a ValueError that names all terms without a counterpart here."""
+    reasons = []
+    for name in _term_names(fields):
+        if name not in TERMS:
+            reasons.append(f"{name} (not known here)")
+        elif TERMS[name] == "height_scan" and not says_grid(fields.section(name)):
+            reasons.append(f"{name} ({NO_GRID})")
+    if reasons:
         raise unknown_terms(fields.file, reasons)
+
+
+def _read_scan(fields: Fields) -> HeightScan | None:
+    """Return where the height scan among the observations looks. None: there is none."""
+    for name in _term_names(fields):
+        if TERMS[name] == "height_scan":
+            return read_scan(fields.section(name))
+    return None
+
+
+def _read_terms(
+    fields: Fields,
+    joints: tuple[str, ...],
+    action_joints: tuple[str, ...],
+    scan: HeightScan | None,
+) -> tuple[tuple[ForeignTerm, ...], float | None]:
+    names = _term_names(fields)
+    points = 0 if scan is None else scan.size
     scale_first = bool(fields.values.get("scale_first"))
     by_time = bool(fields.values.get("use_gym_history"))
     terms = []
@@ -195,7 +220,7 @@ def _read_terms(
         if quantity == "clock":
             period = entry.section("params").positive("period")
         _check_all_joints(entry, name, len(joints))
-        size = len(elements_of(quantity, joints, action_joints))
+        size = len(elements_of(quantity, joints, action_joints, points))
         terms.append(_read_term(entry, name, quantity, size, scale_first))
     if by_time and len({term.ages for term in terms}) > 1:
         raise ValueError(

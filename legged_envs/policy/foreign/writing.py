@@ -7,6 +7,9 @@ from legged_envs.checks import check_choice
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.export import check_exportable
 from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
+from legged_envs.policy.foreign.mapping import MappedNetwork
+from legged_envs.policy.foreign.networks import OnnxNetwork, TorchNetwork
+from legged_envs.policy.foreign.torchscript import TorchScriptNetwork
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.policy import Policy
 from legged_envs.system_checks import check_installed
@@ -22,7 +25,11 @@ WRITERS: dict[str, Callable[[Path, Policy, TaskCfg], list[Path]]] = {
 
 
 def export_format(
-    task_id: str, policy: Path | None, folder: Path, framework: str
+    task_id: str,
+    policy: Path | None,
+    folder: Path,
+    framework: str,
+    description: Path | None = None,
 ) -> tuple[Path, ...]:
     """Write a policy in the format of another framework.
 
@@ -31,6 +38,8 @@ def export_format(
         policy: Policy file or run folder; None for the policy that ships with the package.
         folder: Folder to write to.
         framework: Name of the format, one of `WRITERS`.
+        description: File that describes a policy of another framework. None: `policy` is one of
+            this package, or describes itself.
 
     Returns:
         Paths of the written files.
@@ -41,11 +50,38 @@ def export_format(
     """
     check_choice("--format", framework, tuple(WRITERS))
     check_installed("yaml", "onnx", extra="foreign")
-    given, cfg, _ = policy_and_task(task_id, policy)
-    check_exportable(given, policy)
+    given, cfg, _ = policy_and_task(task_id, policy, description=description)
+    if isinstance(given.network, MappedNetwork):
+        check_writable(str(policy), given.network)
+    else:
+        check_exportable(given, policy)
     if not kind_of(cfg).follows_velocity:
         raise ValueError(
             f"{task_id!r} has no velocity command, and policies of {framework} follow one: "
             "export it without --format"
         )
     return tuple(WRITERS[framework](folder, given, cfg))
+
+
+def check_writable(path: str, mapped: MappedNetwork) -> None:
+    """Check that a policy of another framework can be written in the format of a third one.
+
+    Args:
+        path: Its file, for errors.
+        mapped: Its network.
+
+    Raises:
+        ValueError: If its layers are not known here, or it has a memory.
+    """
+    network = mapped.network
+    if isinstance(network, (TorchNetwork, TorchScriptNetwork)) and not network.has_memory:
+        return
+    if isinstance(network, OnnxNetwork):
+        raise ValueError(
+            f"{path!r} is ONNX, whose operations cannot be put into another file: "
+            "name the checkpoint (model_….pt) or the TorchScript of the same policy"
+        )
+    raise ValueError(
+        f"{path!r} remembers the past of the robot, and no format has a place for its memory: "
+        "export a policy without LSTM or GRU"
+    )
