@@ -15,6 +15,16 @@ class Descriptor:
     tensor: torch.Tensor
     """The tensor."""
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions of the tensor."""
+        return self.tensor.ndim
+
 
 def wrap_tensor(descriptor: Descriptor) -> torch.Tensor:
     """Return the tensor of a descriptor. It shares the memory that ``refresh_…`` fills."""

@@ -49,7 +49,9 @@ def test_jacobians_map_the_velocities_of_joints_to_those_of_bodies(fixed: bool) 
     sim = moving_sim(fixed)
     jacobian = refreshed(sim, "jacobian")
     num_bodies = len(sim.envs[0].actors[0].asset.body_names)
-    assert jacobian.shape == ((2, num_bodies - 1, 6, 8) if fixed else (2, num_bodies, 6, 14))
+    shape = (2, num_bodies - 1, 6, 8) if fixed else (2, num_bodies, 6, 14)
+    descriptor = gym.acquire_jacobian_tensor(sim, "dog")
+    assert jacobian.shape == shape == descriptor.shape and descriptor.ndim == 4
     velocities = read(sim, "dof_state").view(2, 8, 2)[..., 1]
     bodies = read(sim, "rigid_body_state").view(2, num_bodies, 13)[..., 7:]
     if fixed:
