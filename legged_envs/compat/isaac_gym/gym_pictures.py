@@ -180,10 +180,14 @@ class PictureFunctions:
         viewer.write(filename)
 
     def viewer_camera_look_at(
-        self, viewer: Viewer, env: Env | None, position: Vec3, target: Vec3
+        self, viewer: Viewer | None, env: Env | None, position: Vec3, target: Vec3
     ) -> None:
-        """Move the camera of a window to a position, m, and let it look at a target, m."""
-        viewer.look_at(position, target)
+        """Move the camera of a window to a position, m, and let it look at a target, m.
+
+        Scripts that run without a window call this with None, which has no effect.
+        """
+        if viewer is not None:
+            viewer.look_at(position, target)
 
     def sync_frame_time(self, sim: Sim) -> None:
         """Wait until as much time has passed as was simulated since the last call."""

@@ -139,3 +139,11 @@ def test_pictures_of_segmentation_have_the_numbers_of_actors_and_bodies() -> Non
         gym.get_camera_image_gpu_tensor(sim, env, camera, gymapi.IMAGE_SEGMENTATION)
     )
     assert tensor.dtype == torch.int32 and (tensor.numpy() == picture).all()
+
+
+def test_a_script_without_a_window_may_aim_it() -> None:
+    sim = make_sim()
+    place = gymapi.Vec3(1.0, 0.0, 1.0)
+    gym.viewer_camera_look_at(None, None, place, gymapi.Vec3())
+    gym.simulate(sim)
+    assert gym.get_frame_count(sim) == 1
