@@ -27,21 +27,6 @@ RANDOM_OFFSET = 1.0
 TARGET_INTERVAL = 4
 """Number of physics steps between two random targets, as in a control step of a task."""
 
-NUM_NUDGES = 8
-"""Number of random starts from which a robot must come to stand."""
-
-NUDGE_SPEED = 0.3
-"""Largest speed of the base at such a start along and about each axis, m/s and rad/s."""
-
-NUDGE_ANGLE = 0.2
-"""Largest offset of a joint from the default pose at such a start, rad."""
-
-UPRIGHT_AFTER_NUDGE = 0.97
-"""Smallest height of the z axis of the base, a unit vector, after such a start."""
-
-HIGH_AFTER_NUDGE = 0.9
-"""Smallest height of the base after such a start, as a fraction of ``base_height``."""
-
 IMPOSSIBLE_SPEED = 10.0
 """Speed of a joint beyond which its motion is no physics, as a multiple of its limit."""
 
@@ -62,7 +47,7 @@ class MotionsCheck(NamedTuple):
     """Problems: a sentence each, with the joint and the advice what to write."""
 
 
-class _Robot(NamedTuple):
+class MovingRobot(NamedTuple):
     """A robot that can move: its model, its data and the indices of its joints."""
 
     cfg: RobotCfg
@@ -81,10 +66,10 @@ def check_motions(robot: RobotCfg) -> MotionsCheck:
     """
     rows: list[tuple[object, ...]] = []
     problems: list[str] = []
-    held = _make(robot, is_held=True)
+    held = make_moving(robot, is_held=True)
     wild, stuck = _sweep(held)
     rows.append(("each joint through its range", _sentence(robot, wild, stuck)))
-    free = _make(robot, is_held=False)
+    free = make_moving(robot, is_held=False)
     rows.append(("dropped from 2 cm", _drop(free, problems)))
     worst = _shake(free)
     rows.append(("random joint targets", _sentence(robot, worst, [])))
@@ -118,7 +103,8 @@ def _sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
     return f"all {robot.num_joints} joints follow"
 
 
-def _make(robot: RobotCfg, is_held: bool) -> _Robot:
+def make_moving(robot: RobotCfg, is_held: bool) -> MovingRobot:
+    """Compile a robot on a plane, with a free base or with one that is held in the air."""
     spec = spec_on_ground(robot, SimCfg())
     base = spec.body(robot.base_body)
     if is_held:
@@ -128,7 +114,7 @@ def _make(robot: RobotCfg, is_held: bool) -> _Robot:
         spec.delete(base.joints[0])
     model = spec.compile()
     joints = [model.joint(name) for name in robot.joint_names]
-    return _Robot(
+    return MovingRobot(
         cfg=robot,
         model=model,
         data=mujoco.MjData(model),
@@ -137,7 +123,8 @@ def _make(robot: RobotCfg, is_held: bool) -> _Robot:
     )
 
 
-def _reset(robot: _Robot) -> None:
+def start(robot: MovingRobot) -> None:
+    """Put a robot into its default pose at the height of its file, with targets to match."""
     data = robot.data
     mujoco.mj_resetData(robot.model, data)
     data.qpos[robot.qpos] = robot.cfg.default_joint_pos
@@ -150,14 +137,14 @@ def _default_targets(robot: RobotCfg) -> np.ndarray:
     return np.where(has_servo, robot.default_joint_pos, 0.0)
 
 
-def _upright(data: mujoco.MjData) -> float:
+def upright(data: mujoco.MjData) -> float:
     """Return the vertical component of the base's axis z: 1 for an upright robot."""
     x = float(data.qpos[4])
     y = float(data.qpos[5])
     return 1.0 - 2.0 * (x * x + y * y)
 
 
-def _wild_joints(robot: _Robot) -> list[str]:
+def wild_joints(robot: MovingRobot) -> list[str]:
     """Return the joints that move impossibly fast, or all if the state was not finite."""
     data = robot.data
     if any(data.warning[warning].number for warning in DIVERGENCE_WARNINGS):
@@ -167,7 +154,7 @@ def _wild_joints(robot: _Robot) -> list[str]:
     return [robot.cfg.joint_names[i] for i in np.flatnonzero(is_wild)]
 
 
-def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
+def _sweep(robot: MovingRobot) -> tuple[list[str], list[str]]:
     """Move each joint through its range; return those that explode, and those that do not follow.
 
     Joints without a position actuator are not moved.
@@ -182,15 +169,15 @@ def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
             continue
         joint = model.joint(name)
         low, high = joint.range if joint.limited else (-pi, pi)
-        _reset(robot)
+        start(robot)
         positions = []
         for target in (low, high):
-            start = data.ctrl[i]
+            first = data.ctrl[i]
             for step in range(num_steps):
-                data.ctrl[i] = start + (target - start) * (step + 1) / num_steps
+                data.ctrl[i] = first + (target - first) * (step + 1) / num_steps
                 mujoco.mj_step(model, data)
             positions.append(float(data.qpos[robot.qpos[i]]))
-            wild.extend(_wild_joints(robot))
+            wild.extend(wild_joints(robot))
         travelled = positions[1] - positions[0]
         if travelled < LIMITS.min_travel * (high - low):
             stuck.append(name)
@@ -198,27 +185,27 @@ def _sweep(robot: _Robot) -> tuple[list[str], list[str]]:
     return wild, [name for name in stuck if name not in wild]
 
 
-def _drop(robot: _Robot, problems: list[str]) -> str:
+def _drop(robot: MovingRobot, problems: list[str]) -> str:
     """Drop the robot on its own gains, and return what happens."""
     model = robot.model
     data = robot.data
     cfg = robot.cfg
-    _reset(robot)
+    start(robot)
     data.qpos[2] = cfg.base_height + DROP_HEIGHT
     num_steps = round(DROP_DURATION / model.opt.timestep)
     fell_at = None
     for step in range(num_steps):
         mujoco.mj_step(model, data)
-        if _wild_joints(robot):
+        if wild_joints(robot):
             when = (step + 1) * model.opt.timestep
             problems.append(
                 f"kp, kd: dropped from {DROP_HEIGHT:g} m, the robot explodes after {when:.2f} s: "
                 "write smaller gains and torque_limits, or an armature of its joints"
             )
             return f"explodes after {when:.2f} s"
-        upright = _upright(data)
+        verticality = upright(data)
         is_low = data.qpos[2] < LIMITS.min_drop_height * cfg.base_height
-        if fell_at is None and (upright < LIMITS.min_upright or is_low):
+        if fell_at is None and (verticality < LIMITS.min_upright or is_low):
             fell_at = (step + 1) * model.opt.timestep
     if fell_at is None:
         return f"stands, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"
@@ -231,11 +218,11 @@ def _drop(robot: _Robot, problems: list[str]) -> str:
     return f"falls after {fell_at:.1f} s"
 
 
-def _shake(robot: _Robot) -> list[str]:
+def _shake(robot: MovingRobot) -> list[str]:
     """Give the robot random joint targets, and return the joints that explode."""
     model = robot.model
     data = robot.data
-    _reset(robot)
+    start(robot)
     data.qpos[2] = robot.cfg.base_height
     random = np.random.default_rng(0)
     default = _default_targets(robot.cfg)
@@ -243,33 +230,7 @@ def _shake(robot: _Robot) -> list[str]:
         if step % TARGET_INTERVAL == 0:
             data.ctrl[:] = default + random.uniform(-RANDOM_OFFSET, RANDOM_OFFSET, model.nu)
         mujoco.mj_step(model, data)
-        wild = _wild_joints(robot)
+        wild = wild_joints(robot)
         if wild:
             return wild
     return []
-
-
-def stands_when_nudged(robot: RobotCfg) -> bool:
-    """Return True if a robot stands after starts as those of a task, on its own gains.
-
-    In each of ``NUM_NUDGES`` starts, velocities of the base and offsets of the joints are random.
-    """
-    free = _make(robot, is_held=False)
-    model = free.model
-    data = free.data
-    joints = model.jnt_range[1:]
-    low = np.where(model.jnt_limited[1:], joints[:, 0], -np.inf)
-    high = np.where(model.jnt_limited[1:], joints[:, 1], np.inf)
-    random = np.random.default_rng(0)
-    for _ in range(NUM_NUDGES):
-        _reset(free)
-        data.qpos[2] = robot.base_height
-        data.qvel[:6] = random.uniform(-NUDGE_SPEED, NUDGE_SPEED, 6)
-        offsets = random.uniform(-NUDGE_ANGLE, NUDGE_ANGLE, robot.num_joints)
-        data.qpos[free.qpos] = np.clip(data.qpos[free.qpos] + offsets, low, high)
-        mujoco.mj_step(model, data, round(DROP_DURATION / model.opt.timestep))
-        upright = _upright(data)
-        is_low = data.qpos[2] < HIGH_AFTER_NUDGE * robot.base_height
-        if _wild_joints(free) or upright < UPRIGHT_AFTER_NUDGE or is_low:
-            return False
-    return True

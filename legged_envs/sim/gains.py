@@ -109,7 +109,11 @@ def gain_of_upright_legs(robot: RobotCfg) -> float:
     return float(2 * weight * robot.base_height / len(robot.foot_names))
 
 
-def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
+def settle(
+    robot: RobotCfg,
+    duration: float = REPORT_DURATION,
+    standing: "StandingRobot | None" = None,
+) -> Stance:
     """Simulate a robot that stands on its own gains, and return how far it has sunk.
 
     The robot starts in its default pose with its lowest shape on the ground. Its base can only move
@@ -119,8 +123,16 @@ def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
     Args:
         robot: Configuration of the robot.
         duration: Simulated time, s.
+        standing: The robot from :func:`stand`, possibly with other gains. None: it is made, which
+            takes seconds for large meshes.
     """
-    model, data = stand(robot)
+    if standing is None:
+        standing = stand(robot)
+    model, data = standing
+    set_gains(model, robot)
+    mujoco.mj_resetData(model, data)
+    data.qpos[1:] = robot.default_joint_pos
+    mujoco.mj_forward(model, data)
     # The slide is 0 at base_height, which may be some millimetres off the ground.
     start = -min(ground_distances(model, data).values())
     data.qpos[0] = start
@@ -130,6 +142,17 @@ def settle(robot: RobotCfg, duration: float = REPORT_DURATION) -> Stance:
     sag = np.where(has_servo, data.qpos[1:] - robot.default_joint_pos, 0.0)
     load = abs(data.actuator_force) / robot.torque_limits
     return Stance(sinking=float(start - data.qpos[0]), sag=sag, load=load)
+
+
+def set_gains(model: mujoco.MjModel, robot: RobotCfg) -> None:
+    """Set the gains of a robot in its compiled model, which stays as it is in all else."""
+    has_gain = np.array(robot.actuators) != "torque"
+    has_servo = np.array(robot.actuators) == "position"
+    gain = np.where(has_servo, robot.kp, robot.kd)
+    # MuJoCo: force = gain · target − kp · position − kd · velocity.
+    model.actuator_gainprm[has_gain, 0] = gain[has_gain]
+    model.actuator_biasprm[has_servo, 1] = -np.array(robot.kp)[has_servo]
+    model.actuator_biasprm[has_gain, 2] = -np.array(robot.kd)[has_gain]
 
 
 class StandingRobot(NamedTuple):

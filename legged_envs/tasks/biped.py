@@ -13,7 +13,7 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.robots import G1, H1, K1, T1, TRON1_PF, TRON1_SF, TRON1_WF, RobotCfg
 from legged_envs.tasks.training_defaults import TrainingDefaults, biped_flat_training
-from legged_envs.tasks.velocity import reach, sideways_joints, velocity_task
+from legged_envs.tasks.velocity import reach, set_starts, sideways_joints, velocity_task
 
 REWARDS_OF_QUADRUPEDS = (
     "feet_air_time",
@@ -46,6 +46,8 @@ def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
     size = robot.base_height / G1.base_height
     pace = math.sqrt(size)
     cfg = velocity_task(robot)
+    # The stepping motion of the gait clock catches robots that start with some speed.
+    set_starts(cfg)
     vx = round(0.8 * pace, 1)
     vy = round(0.4 * pace, 1)
     cfg.commands["velocity"] = VelocityCommandCfg(
@@ -204,6 +206,8 @@ def tron1_wf_flat() -> TaskCfg:
     The legs are position-controlled and balance the robot. The wheels are velocity-controlled.
     """
     cfg = velocity_task(TRON1_WF)
+    # The wheels roll under a robot that starts with some speed.
+    set_starts(cfg)
     # Wheels cannot roll sideways.
     cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_y=(0.0, 0.0), standing_fraction=0.15)
     legs = ("(abad|hip|knee)_._Joint",)

@@ -29,7 +29,7 @@ from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.tasks.training_defaults import TrainingDefaults, mimic_training
-from legged_envs.tasks.velocity import go2_flat, velocity_task
+from legged_envs.tasks.velocity import go2_flat, set_starts, velocity_task
 
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 """Names of the observation groups that a mimic policy reads: observation, reference window, mask.
@@ -159,6 +159,7 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
         motion: Configuration of the motion command: clips, key bodies and reference window.
     """
     cfg = velocity_task(robot)
+    set_starts(cfg)
     # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.
     cfg.sim = SimCfg(solref=(0.02, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0))
     cfg.commands = {

@@ -7,6 +7,8 @@ import copy
 import math
 import re
 
+import mujoco
+
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     CostTermCfg,
@@ -37,6 +39,22 @@ MOST_PAYLOAD = 0.6
 MOST_REACH = 1.5
 """Largest change of a joint target by an action of 1, rad."""
 
+FEET_TO_STAND = 4
+"""Number of feet from which a robot stands without a policy that balances it."""
+
+START_SPEED = 0.3
+"""Largest speed of the base at the start of an episode, m/s."""
+
+START_OFFSET = 0.2
+"""Largest distance of a joint from the default pose at the start of an episode, rad."""
+
+# Nearly all G1s that start as quadrupeds do fall within a second: a servo makes no step.
+GENTLE_SPEED = 0.1
+"""``START_SPEED`` of robots that need a policy to balance."""
+
+GENTLE_OFFSET = 0.05
+"""``START_OFFSET`` of robots that need a policy to balance."""
+
 WHEEL_SPEED = 2.0
 """Speed of a wheel along the ground for an action of 1, m/s."""
 
@@ -45,8 +63,9 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
     """Make the base velocity task for a robot, which the function of each task then adapts.
 
     Events of robots lower than 0.25 m scale with their height, and the payload is at most 60 % of
-    the mass of the base. Joints with velocity actuators, such as wheels, have an action term of
-    their own.
+    the mass of the base. Robots with fewer than four feet start slowly and near their default pose;
+    :func:`set_starts` changes this. Joints with velocity actuators, such as wheels, have an action
+    term of their own.
 
     Args:
         robot: The robot. Weights and targets are those of a Go2, except for the base height.
@@ -60,9 +79,36 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
         "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
     }
     cfg.events = _events(robot)
-    if robot.actuators != ("position",) * robot.num_joints:
+    if len(robot.foot_names) < FEET_TO_STAND:
+        set_starts(cfg, GENTLE_SPEED, GENTLE_OFFSET)
+    if robot.actuators == ("position",) * robot.num_joints:
+        scale = bound_by_ranges(robot, JointPositionCfg.scale)
+        cfg.actions["joint_position"] = JointPositionCfg(scale=scale)
+    else:
         cfg.actions = _actions(robot)
     return cfg
+
+
+def set_starts(cfg: TaskCfg, speed: float = START_SPEED, offset: float = START_OFFSET) -> None:
+    """Set how far from its default pose, at rest, a robot starts its episodes.
+
+    Args:
+        cfg: A velocity task, changed in place.
+        speed: Largest speed of the base of a robot that is not smaller than a small dog, m/s.
+        offset: Largest distance of a joint from the default pose, rad.
+    """
+    cfg.events["root"].params["velocity"] = speed * _pace(cfg.robot)
+    cfg.events["joints"].params["range"] = offset
+
+
+def _size(robot: RobotCfg) -> float:
+    """Return the height of a robot relative to a small dog, at most 1."""
+    return min(1.0, robot.base_height / FULL_HEIGHT)
+
+
+def _pace(robot: RobotCfg) -> float:
+    """Return the factor on speeds of a small robot (Froude's law)."""
+    return math.sqrt(_size(robot))
 
 
 def _observations() -> dict[str, ObservationGroupCfg]:
@@ -148,8 +194,8 @@ def _costs() -> dict[str, CostTermCfg]:
 def _events(robot: RobotCfg) -> dict[str, EventTermCfg]:
     # Lengths scale with the height of robots that are smaller than a small dog, speeds with its
     # square root (Froude's law).
-    size = min(1.0, robot.base_height / FULL_HEIGHT)
-    pace = math.sqrt(size)
+    size = _size(robot)
+    pace = _pace(robot)
     shift = 0.03 * size
     return {
         # Mass and centre of mass are drawn once per robot, when the environments are made.
@@ -169,8 +215,8 @@ def _events(robot: RobotCfg) -> dict[str, EventTermCfg]:
         "gains": EventTermCfg(
             events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
         ),
-        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3 * pace}),
-        "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
+        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": START_SPEED * pace}),
+        "joints": EventTermCfg(events.reset_joints, "reset", params={"range": START_OFFSET}),
         "push": EventTermCfg(
             events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7 * pace}
         ),
@@ -217,12 +263,43 @@ def reach(robot: RobotCfg) -> list[float]:
     return angles
 
 
+def bound_by_ranges(robot: RobotCfg, scale: float) -> float | tuple[float, ...]:
+    """Return an action scale that moves no joint target by more than the joint's range is wide.
+
+    Args:
+        robot: The robot. Without its file there are no ranges; making an environment names it.
+        scale: Change of a joint target by an action of 1, rad.
+
+    Returns:
+        ``scale``, or one number for each joint if the range of one is narrower.
+    """
+    widths = _range_widths(robot)
+    if min(widths, default=scale) >= scale:
+        return scale
+    return tuple(round(min(scale, width), 3) for width in widths)
+
+
+def _range_widths(robot: RobotCfg) -> list[float]:
+    """Return the width of the range of each joint, rad, infinite for a joint without one."""
+    try:
+        spec = mujoco.MjSpec.from_file(str(robot.path))
+    except (ValueError, FileNotFoundError):
+        return []
+    widths = {}
+    for joint in spec.joints:
+        width = float(joint.range[1] - joint.range[0])
+        is_angle = joint.type == mujoco.mjtJoint.mjJNT_HINGE
+        widths[joint.name] = math.radians(width) if is_angle and spec.compiler.degree else width
+    # A joint without a range has (0, 0).
+    return [widths.get(name, 0.0) or math.inf for name in robot.joint_names]
+
+
 def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     """Make the task of a quadruped that tracks vx ±1 m/s, vy ±0.5 m/s and ωz ±1 rad/s at a trot.
 
     Lengths, times and torques in the rewards are scaled with the robot's size. An action of 1 moves
     a joint target as far as the weakest joint reaches its torque limit, at least by 0.5 rad and at
-    most by 1.5 rad.
+    most by 1.5 rad, and no joint target by more than the width of the joint's range.
 
     Args:
         robot: The quadruped.
@@ -239,7 +316,7 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     cfg = velocity_task(robot)
     # Beyond a right angle the torque limit is not what bounds a joint.
     scale = min(max(0.5, round(min(reach(robot)), 1)), MOST_REACH)
-    cfg.actions["joint_position"] = JointPositionCfg(scale=scale)
+    cfg.actions["joint_position"] = JointPositionCfg(scale=bound_by_ranges(robot, scale))
     # Times scale with the square root of lengths (Froude's law).
     trot = {"pairs": _foot_pairs(robot), "phase_time": round(0.16 * math.sqrt(size), 2)}
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, trot)

@@ -15,7 +15,7 @@ from legged_envs.robots import G1_29, GO2, ROBOTS, RobotCfg
 from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.robots.reading.motors import PHYSICS_DT, missing_armatures
 from legged_envs.sim import SimCfg
-from legged_envs.tasks.velocity import quadruped_flat
+from legged_envs.tasks.velocity import quadruped_flat, velocity_task
 
 
 def test_placeholders_are_guesses_and_name_their_joints(tmp_path: Path) -> None:
@@ -31,6 +31,23 @@ def test_placeholders_are_guesses_and_name_their_joints(tmp_path: Path) -> None:
     problems = "\n".join(Report(wrong, {}).problems)
     assert re.search("torque_limits: 1000 of 'FL_hip_joint'", problems)
     assert re.search("velocity_limits: 1000 of 'FL_hip_joint'", problems)
+
+
+def test_no_action_moves_a_target_by_more_than_the_width_of_a_range(tmp_path: Path) -> None:
+    text = dog()
+    narrow = re.sub(
+        r'(name="FL_hip_joint".*?lower=)"[^"]*"( upper=)"[^"]*"',
+        r'\1"-0.1"\2"0.2"',
+        text,
+        count=1,
+        flags=re.DOTALL,
+    )
+    robot, _ = draft(narrow, tmp_path)
+    index = robot.joint_names.index("FL_hip_joint")
+    for task in (velocity_task, quadruped_flat):
+        scale = task(robot).actions["joint_position"].scale
+        assert scale[index] == pytest.approx(0.3)
+        assert min(scale[:index] + scale[index + 1 :]) >= 0.5
 
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
@@ -67,19 +84,38 @@ def test_the_jump_of_a_joint_is_its_torque_over_its_inertia() -> None:
     """A rod that turns about its end: inertia m l² / 3 by hand."""
     model = mujoco.MjModel.from_xml_string(
         "<mujoco><worldbody><body><freejoint/><geom size='1' mass='1e6'/>"
-        "<body><joint name='j' axis='0 1 0'/><inertial pos='0.15 0 0' mass='0.3' "
-        "diaginertia='1e-5 0.00225 0.00225'/></body></body></worldbody></mujoco>"
+        "<body><joint name='j' axis='0 1 0'/>"
+        "<inertial pos='0.15 0 0' mass='0.3' diaginertia='1e-5 0.00225 0.00225'/>"
+        "</body></body></worldbody></mujoco>"
     )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     inertia = 0.3 * 0.3**2 / 3
-    # Just below and above five times 10 rad/s in a step.
+    # Just below and above four times 10 rad/s in a step.
     for factor, is_missing in ((0.98, False), (1.02, True)):
-        torque = factor * 5 * 10.0 * inertia / PHYSICS_DT
+        torque = factor * 4.0 * 10.0 * inertia / PHYSICS_DT
         found = missing_armatures(model, data, {"j": torque}, {"j": 10.0})
         assert bool(found) == is_missing
         if found:
             assert found["j"] == pytest.approx(torque * PHYSICS_DT / 10.0, rel=0.05)
+
+
+def test_an_arm_is_light_about_its_own_axis_once_its_elbow_is_straight() -> None:
+    """The upper arm turns about its length; the forearm is a rod, which is bent in this pose."""
+    forearm = "<inertial pos='0 0 -0.2' mass='1' diaginertia='0.0134 0.0134 1e-4'/>"
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><freejoint/><geom size='1' mass='1e6'/>"
+        "<body><joint name='yaw' axis='0 0 1'/><geom size='0.01' mass='0.01'/>"
+        "<body><joint name='elbow' axis='0 1 0' range='-100 100'/>"
+        f"{forearm}</body></body></body></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    data.joint("elbow").qpos = np.pi / 2
+    mujoco.mj_forward(model, data)
+    # Bent, the forearm has 0.05 kg m², so that 50 N m are 5 rad/s in a step.
+    velocities = {"yaw": 10.0, "elbow": 30.0}
+    armatures = missing_armatures(model, data, {"yaw": 50.0, "elbow": 5.0}, velocities)
+    assert armatures == {"yaw": pytest.approx(50.0 * PHYSICS_DT / 10.0, rel=0.05)}
 
 
 def rows(robot: RobotCfg) -> dict[str, str]:

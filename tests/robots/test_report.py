@@ -10,7 +10,8 @@ import pytest
 from robot_models import write_models
 
 from legged_envs.robot_check import Report, raise_gains
-from legged_envs.robot_check.motions import stands_when_nudged
+from legged_envs.robot_check.motions import make_moving
+from legged_envs.robot_check.nudges import NUM_NUDGES, count_stands
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
 from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.sim.gains import settle
@@ -129,4 +130,16 @@ def test_gains_are_raised_until_the_robot_stands() -> None:
 def test_gains_are_raised_until_a_robot_with_four_feet_stands_after_nudges() -> None:
     soft = replace(GO2, kp=(22.0,) * 12, kd=(0.3,) * 12)
     strong = raise_gains(soft)
-    assert stands_when_nudged(strong) and not stands_when_nudged(replace(GO2, kp=(8.0,) * 12))
+    moving = make_moving(GO2, is_held=False)
+    assert count_stands(moving, strong) == NUM_NUDGES
+    assert count_stands(moving, replace(GO2, kp=(8.0,) * 12)) == 0
+    # The gains of the model are those of the robot, also after others.
+    assert count_stands(moving, strong) == NUM_NUDGES
+
+
+def test_gains_of_a_biped_are_raised_until_it_stands_after_gentle_nudges(here: Path) -> None:
+    robot, _ = draft_robot(here / "man.urdf", "man", here)
+    soft = replace(robot, kp=tuple(0.4 * gain for gain in robot.kp))
+    moving = make_moving(soft, is_held=False)
+    assert count_stands(moving, soft) == 0
+    assert count_stands(moving, raise_gains(soft)) == NUM_NUDGES

@@ -8,8 +8,10 @@ from xml.etree import ElementTree
 
 import mujoco
 
+from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE, balance
 from legged_envs.robots.reading.describe import Parts, describe_robot
 from legged_envs.robots.reading.feet import Foot, find_feet, make_foot
+from legged_envs.robots.reading.heading import turn_forward
 from legged_envs.robots.reading.inertia import mend_inertias
 from legged_envs.robots.reading.isolate import Joints, isolate_robot
 from legged_envs.robots.reading.meshes import (
@@ -18,7 +20,13 @@ from legged_envs.robots.reading.meshes import (
     mend_huge_meshes,
     mend_meshes,
 )
-from legged_envs.robots.reading.motors import group_by_value, missing_armatures
+from legged_envs.robots.reading.motors import (
+    MOST_JUMP,
+    MOST_JUMP_TO_BALANCE,
+    NUM_POSES,
+    group_by_value,
+    missing_armatures,
+)
 from legged_envs.robots.reading.options import reset_options
 from legged_envs.robots.reading.pose import Pose, ground_distances
 from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_free_joints
@@ -126,7 +134,13 @@ def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name
     """
     torque_limits = dict(zip(robot.joint_names, robot.torque_limits, strict=True))
     velocity_limits = dict(zip(robot.joint_names, robot.velocity_limits, strict=True))
-    armatures = missing_armatures(*pose, torque_limits, velocity_limits)
+    most_jump = MOST_JUMP
+    num_poses = 0
+    if len(robot.foot_names) <= FEET_THAT_NEED_BALANCE:
+        most_jump = MOST_JUMP_TO_BALANCE
+        # Humanoids have arms, which are light in other poses.
+        num_poses = NUM_POSES
+    armatures = missing_armatures(*pose, torque_limits, velocity_limits, most_jump, num_poses)
     for joint, armature in armatures.items():
         spec.joint(joint).armature = armature
     if not armatures:
@@ -145,10 +159,13 @@ def _read_source(path: Path, notes: list[str]) -> _Source:
         reset_options(spec, notes)
         make_upright(spec, joints.orientation, notes)
         base = gather_base(spec)
+        turn_forward(spec, notes)
         pose = _default_pose(spec, joints.positions)
-        lowest = min(ground_distances(*pose).values(), default=0.0)
-        height = CLEARANCE - lowest
-        feet = find_feet(pose, height, CLEARANCE)
+        feet, height = _find_feet(pose)
+        if not joints.has_keyframe:
+            joints = joints._replace(positions=balance(pose, feet, joints.positions))
+            _set_positions(pose, joints.positions)
+            feet, height = _find_feet(pose)
     except (ElementTree.ParseError, ValueError) as error:
         advice = ""
         if "mjMINVAL" in str(error):
@@ -167,6 +184,13 @@ def _read_source(path: Path, notes: list[str]) -> _Source:
         pose=pose,
         height=height,
     )
+
+
+def _find_feet(pose: Pose) -> tuple[list[Foot], float]:
+    """Return the feet in a pose, and the height of the base above them, m."""
+    lowest = min(ground_distances(*pose).values(), default=0.0)
+    height = CLEARANCE - lowest
+    return find_feet(pose, height, CLEARANCE), height
 
 
 def _read_model(path: Path, notes: list[str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
@@ -212,10 +236,15 @@ def _default_pose(spec: mujoco.MjSpec, positions: dict[str, float]) -> Pose:
     model = spec.compile()
     data = mujoco.MjData(model)
     data.qpos[:7] = [0.0, 0.0, CLEARANCE, 1.0, 0.0, 0.0, 0.0]
+    pose = Pose(model, data)
+    _set_positions(pose, positions)
+    return pose
+
+
+def _set_positions(pose: Pose, positions: dict[str, float]) -> None:
     for joint, position in positions.items():
-        data.joint(joint).qpos = position
-    mujoco.mj_forward(model, data)
-    return Pose(model, data)
+        pose.data.joint(joint).qpos = position
+    mujoco.mj_forward(pose.model, pose.data)
 
 
 def _add_sites_and_camera(spec: mujoco.MjSpec, foot_names: Sequence[str], height: float) -> None:

@@ -40,6 +40,8 @@ class Joints(NamedTuple):
     """Position of each joint in the default pose, rad, by its name. The order is the file's."""
     orientation: np.ndarray
     """Orientation of the root where the robot stands in the file, (w, x, y, z)."""
+    has_keyframe: bool
+    """True if the default pose is a keyframe of the file."""
 
 
 def isolate_robot(spec: mujoco.MjSpec) -> Joints:
@@ -64,12 +66,18 @@ def isolate_robot(spec: mujoco.MjSpec) -> Joints:
     torque_limits = _name_joints(spec)
     _add_free_joint(spec)
     # Positions and motors are read before the keyframes and motors are deleted.
-    positions, orientation = _default_positions(spec)
+    key = _standing_keyframe(spec)
+    positions, orientation = _default_positions(spec, key)
     torque_limits.update(_motor_limits(spec, torque_limits))
     _delete_surroundings(spec)
     _set_collisions(spec)
     known_limits = {joint: float(limit) for joint, limit in torque_limits.items() if limit > 0}
-    return Joints(torque_limits=known_limits, positions=positions, orientation=orientation)
+    return Joints(
+        torque_limits=known_limits,
+        positions=positions,
+        orientation=orientation,
+        has_keyframe=key >= 0,
+    )
 
 
 def _check_supported(spec: mujoco.MjSpec) -> None:
@@ -123,17 +131,23 @@ def _add_free_joint(spec: mujoco.MjSpec) -> None:
             key.qvel = [0.0] * 6 + [*key.qvel]
 
 
-def _default_positions(spec: mujoco.MjSpec) -> tuple[dict[str, float], np.ndarray]:
+def _standing_keyframe(spec: mujoco.MjSpec) -> int:
+    """Return the index of the first keyframe in which the robot stands, -1 if there is none."""
+    for i, key in enumerate(spec.keys):
+        if re.search("home|stand", key.name):
+            return i
+    return -1
+
+
+def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float], np.ndarray]:
     """Return the joint positions of a keyframe, or those nearest to 0, with bent knees.
 
     The second result is the orientation of the root there, (w, x, y, z).
     """
     model = spec.compile()
     data = mujoco.MjData(model)
-    for i, key in enumerate(spec.keys):
-        if re.search("home|stand", key.name):
-            mujoco.mj_resetDataKeyframe(model, data, i)
-            break
+    if key >= 0:
+        mujoco.mj_resetDataKeyframe(model, data, key)
     mujoco.mj_kinematics(model, data)
     positions = {}
     for i in range(1, model.njnt):  # Joint 0 is the free one.

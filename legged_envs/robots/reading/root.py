@@ -41,19 +41,25 @@ def make_upright(spec: mujoco.MjSpec, standing: np.ndarray, notes: list[str]) ->
     angle = 2.0 * float(np.arccos(cosine))
     if angle < SMALL_TILT:
         return
-    base = spec.worldbody.bodies[0]
-    for part in (*base.geoms, *base.bodies, *base.cameras, *base.lights, *base.sites):
-        part.pos = _rotate(tilt, part.pos)
-        if isinstance(part, mujoco.MjsLight):
-            part.dir = _rotate(tilt, part.dir)
-        else:
-            part.quat = _product(tilt, part.quat)
-    base.ipos = _rotate(tilt, base.ipos)
-    base.iquat = _product(tilt, base.iquat)
+    turn_base(spec, tilt)
+    name = spec.worldbody.bodies[0].name
     notes.append(
-        f"the root {base.name!r} is tilted by {np.degrees(angle):.0f}° where the robot stands: "
+        f"the root {name!r} is tilted by {np.degrees(angle):.0f}° where the robot stands: "
         "its parts are turned, so that its frame is upright"
     )
+
+
+def turn_base(spec: mujoco.MjSpec, turn: np.ndarray) -> None:
+    """Turn all parts of the base in its frame, by a quaternion (w, x, y, z)."""
+    base = spec.worldbody.bodies[0]
+    for part in (*base.geoms, *base.bodies, *base.cameras, *base.lights, *base.sites):
+        part.pos = _rotate(turn, part.pos)
+        if isinstance(part, mujoco.MjsLight):
+            part.dir = _rotate(turn, part.dir)
+        else:
+            part.quat = _product(turn, part.quat)
+    base.ipos = _rotate(turn, base.ipos)
+    base.iquat = _product(turn, base.iquat)
 
 
 def _without_heading(quat: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from legged_envs.robots.reading.meshes import (
     load_mesh,
     why_unreadable,
 )
+from legged_envs.robots.reading.shapes import leave_out_empty_shapes
 from legged_envs.robots.reading.source import has_xacro
 
 # MuJoCo refuses bodies that move and weigh nothing.
@@ -68,6 +69,7 @@ def prepare_urdf(
     velocity_limits = _read_joints(root, link_names, notes)
     mesh_folder = _set_compiler_options(root)
     suffixes = {"visual": visual_suffixes, "collision": collision_suffixes()}
+    leave_out_empty_shapes(root, notes)
     left_out: dict[str, list[str]] = {}
     for link in root.findall("link"):
         _locate_meshes(link, folder, mesh_folder, suffixes, left_out)

@@ -1,0 +1,91 @@
+"""Lets a robot stand after random starts as those of a velocity task, on its own gains."""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from legged_envs.robot_check.motions import MovingRobot, start, upright, wild_joints
+from legged_envs.robots.robot import RobotCfg
+from legged_envs.sim.gains import set_gains
+
+NUM_NUDGES = 8
+"""Number of random starts from which a robot must come to stand."""
+
+FEET_TO_STAND = 4
+"""Number of feet from which a robot stands without a policy that balances it."""
+
+UPRIGHT_AFTER_NUDGE = 0.97
+"""Smallest height of the z axis of the base, a unit vector, after such a start."""
+
+HIGH_AFTER_NUDGE = 0.9
+"""Smallest height of the base after such a start, as a fraction of ``base_height``."""
+
+FALLEN = 0.5
+"""Height of the z axis of the base below which no robot comes to stand again."""
+
+WATCH_INTERVAL = 0.1
+"""Time between two looks at whether the robot has fallen, s."""
+
+
+class Nudge(NamedTuple):
+    """Size of a random start, and the time after it in which the robot must come to stand."""
+
+    speed: float
+    """Largest speed of the base along and about each axis, m/s and rad/s."""
+    angle: float
+    """Largest offset of a joint from the default pose, rad."""
+    duration: float
+    """Time for which the robot is watched, s."""
+
+
+# Both as in ``velocity_task``.
+NUDGE = Nudge(speed=0.3, angle=0.2, duration=2.0)
+"""Start of a robot with four feet or more."""
+
+GENTLE_NUDGE = Nudge(speed=0.1, angle=0.05, duration=4.0)
+"""Start of a robot with fewer feet, which cannot make a step. It falls slowly."""
+
+
+def count_stands(moving: MovingRobot, robot: RobotCfg) -> int:
+    """Return after how many of ``NUM_NUDGES`` random starts a robot stands.
+
+    Args:
+        moving: The robot on a free base.
+        robot: The same robot, possibly with other gains, which its model then has.
+    """
+    set_gains(moving.model, robot)
+    nudge = NUDGE if len(robot.foot_names) >= FEET_TO_STAND else GENTLE_NUDGE
+    random = np.random.default_rng(0)
+    count = 0
+    for _ in range(NUM_NUDGES):
+        _start_at_random(moving, nudge, random)
+        count += _comes_to_stand(moving, nudge.duration)
+    return count
+
+
+def _start_at_random(moving: MovingRobot, nudge: Nudge, random: np.random.Generator) -> None:
+    robot = moving.cfg
+    data = moving.data
+    start(moving)
+    data.qpos[2] = robot.base_height
+    data.qvel[:6] = random.uniform(-nudge.speed, nudge.speed, 6)
+    offsets = random.uniform(-nudge.angle, nudge.angle, robot.num_joints)
+    for i, name in enumerate(robot.joint_names):
+        joint = moving.model.joint(name)
+        position = robot.default_joint_pos[i] + offsets[i]
+        # The range of a joint without limits is (0, 0) in MuJoCo.
+        if joint.limited:
+            position = np.clip(position, *joint.range)
+        data.joint(name).qpos = position
+
+
+def _comes_to_stand(moving: MovingRobot, duration: float) -> bool:
+    data = moving.data
+    num_steps = round(WATCH_INTERVAL / moving.model.opt.timestep)
+    for _ in range(round(duration / WATCH_INTERVAL)):
+        mujoco.mj_step(moving.model, data, num_steps)
+        if upright(data) < FALLEN or wild_joints(moving):
+            return False
+    is_high = data.qpos[2] > HIGH_AFTER_NUDGE * moving.cfg.base_height
+    return bool(is_high and upright(data) > UPRIGHT_AFTER_NUDGE)

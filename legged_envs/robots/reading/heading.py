@@ -1,0 +1,72 @@
+"""Direction in which the robot of a file looks, and turning it so that it looks along x."""
+
+import mujoco
+import numpy as np
+
+from legged_envs.robots.reading.root import turn_base
+from legged_envs.robots.robot import counterpart
+
+LEFT_WORDS = ("left", "l")
+"""Words and letters for left in names, in lower case."""
+
+LEAST_WIDTH = 0.02
+"""Distance of two partners below which their places tell nothing about left and right, m."""
+
+SMALL_TURN = 0.8
+"""Angle from x within which a robot is taken to look along x, rad: less than a right angle."""
+
+
+def turn_forward(spec: mujoco.MjSpec, notes: list[str]) -> None:
+    """Turn the parts of the base so that the robot looks along the x axis, its left along y.
+
+    The direction follows from the places of joints with left and right in their names. Robots
+    without such names, or that look along x, stay as they are. The turn is a multiple of 90°.
+
+    Args:
+        spec: Model, changed in place. Its base is upright.
+        notes: Notes. One is added if parts are turned.
+    """
+    to_left = _direction_to_left(spec)
+    if to_left is None:
+        return
+    # Forward is a right angle clockwise from left.
+    angle = float(np.arctan2(-to_left[0], to_left[1]))
+    if abs(angle) < SMALL_TURN:
+        return
+    quarters = round(angle / (np.pi / 2))
+    axis = {1: "y", -1: "-y"}.get(quarters, "-x")
+    turn = np.zeros(4)
+    mujoco.mju_axisAngle2Quat(turn, np.array((0.0, 0.0, 1.0)), -quarters * np.pi / 2)
+    turn_base(spec, turn)
+    notes.append(
+        f"the robot looks along {axis} in its file, by the places of its left and right joints: "
+        "its parts are turned, so that it looks along x"
+    )
+
+
+def _direction_to_left(spec: mujoco.MjSpec) -> np.ndarray | None:
+    """Return the horizontal direction from right to left joints, or None if it is not known."""
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    names = [model.joint(i).name for i in range(1, model.njnt)]  # Joint 0 is the free one.
+    total = np.zeros(2)
+    extent = 0.0
+    for name in names:
+        partner = counterpart(name, names)
+        if partner != name and _is_left(name, partner):
+            offset = data.joint(name).xanchor[:2] - data.joint(partner).xanchor[:2]
+            total += offset
+            extent += float(np.linalg.norm(offset))
+    # Partners whose offsets cancel out are no left and right, such as rear and lower.
+    if extent < LEAST_WIDTH or np.linalg.norm(total) < 0.9 * extent:
+        return None
+    return total
+
+
+def _is_left(name: str, partner: str) -> bool:
+    """Return True if the first difference of two names is a word or letter for left."""
+    first = 0
+    while name[first] == partner[first]:
+        first += 1
+    return name[first:].lower().startswith(LEFT_WORDS)
