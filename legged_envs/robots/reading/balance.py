@@ -82,16 +82,23 @@ def balance(pose: Pose, feet: Sequence[Foot], positions: dict[str, float]) -> di
         return positions
     error = _error(pose, soles)
     num_places = 2 * len(soles)
-    is_centred = np.linalg.norm(error[:num_places:2], np.inf) < CENTRED * length / 2
-    is_level = np.linalg.norm(error[num_places:], np.inf) < TILT_WEIGHT * SOLE_DEPTH / length
+    offset = abs(error[:num_places:2]).max()
+    tilt = abs(error[num_places:]).max()
+    is_centred = offset < CENTRED * length / 2
+    is_level = tilt < TILT_WEIGHT * SOLE_DEPTH / length
     if is_centred and is_level:
         return positions
     moved = _solve(pose, soles)
-    changes = {name: moved.joint(name).qpos[0] - positions[name] for name in positions}
-    is_solved = np.linalg.norm(_error(Pose(pose.model, moved), soles)) < SOLVED
-    if not is_solved or max(map(abs, changes.values())) > LARGEST_CHANGE:
+    rest = _error(Pose(pose.model, moved), soles)
+    balanced = {}
+    largest_change = 0.0
+    for name, position in positions.items():
+        balanced[name] = float(moved.joint(name).qpos[0])
+        change = abs(balanced[name] - position)
+        largest_change = max(largest_change, change)
+    if np.linalg.norm(rest) > SOLVED or largest_change > LARGEST_CHANGE:
         return positions
-    return {name: positions[name] + float(change) for name, change in changes.items()}
+    return balanced
 
 
 def _level_sole(pose: Pose, foot: Foot) -> _Sole:
@@ -140,7 +147,8 @@ def corners(pose: Pose, shape: int) -> np.ndarray:
     else:
         centre = model.geom_aabb[shape, :3]
         half = model.geom_aabb[shape, 3:]
-        signs = np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
+        ends = list(np.ndindex(2, 2, 2))
+        signs = 2 * np.array(ends) - 1
         local = centre + signs * half
     return np.asarray(place + local @ turn.T)
 
@@ -162,7 +170,14 @@ def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
         turns.extend((normal[0], normal[1], forward[1]))
     places = np.array(centres)
     offset = places - (data.subtree_com[1, 0], 0.0, places[:, 2].mean())
-    return np.concatenate([offset[:, (0, 2)].ravel(), TILT_WEIGHT * np.array(turns)])
+    place_errors = offset[:, (0, 2)].ravel()
+    turn_errors = TILT_WEIGHT * np.array(turns)
+    return np.concatenate(
+        [
+            place_errors,
+            turn_errors,
+        ]
+    )
 
 
 def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
@@ -178,9 +193,15 @@ def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
     for _ in range(NUM_ITERATIONS):
         error = _error(Pose(model, data), soles)
         jacobian = _jacobian(model, data, soles)[:, dofs]
-        damped = jacobian @ jacobian.T + DAMPING * np.eye(len(error))
-        step = -jacobian.T @ np.linalg.solve(damped, error)
-        data.qpos[places] = np.clip(data.qpos[places] + step, low, high)
+        damping = DAMPING * np.eye(len(error))
+        damped = jacobian @ jacobian.T + damping
+        solution = np.linalg.solve(damped, error)
+        positions = data.qpos[places] - jacobian.T @ solution
+        data.qpos[places] = np.clip(
+            positions,
+            low,
+            high,
+        )
         mujoco.mj_forward(model, data)
     return data
 
@@ -200,8 +221,10 @@ def _ranges(model: mujoco.MjModel, joints: np.ndarray) -> tuple[np.ndarray, np.n
     limited = model.jnt_limited[joints].astype(bool)
     # Short ranges have no room for the margin.
     margin = np.minimum(END_MARGIN, 0.25 * np.ptp(model.jnt_range[joints], axis=1))
-    low = np.where(limited, model.jnt_range[joints, 0] + margin, -np.inf)
-    high = np.where(limited, model.jnt_range[joints, 1] - margin, np.inf)
+    low = model.jnt_range[joints, 0] + margin
+    high = model.jnt_range[joints, 1] - margin
+    low[~limited] = -np.inf
+    high[~limited] = np.inf
     return low, high
 
 
@@ -216,11 +239,22 @@ def _jacobian(model: mujoco.MjModel, data: mujoco.MjData, soles: Sequence[_Sole]
         orientation = data.xmat[sole.body].reshape(3, 3)
         centre = data.xpos[sole.body] + orientation @ sole.centre
         mujoco.mj_jac(model, data, places[i], turn, centre, sole.body)
-        # A direction turns by ω × direction.
-        normal = np.cross(turn, orientation @ sole.normal, axisa=0, axisb=0).T
-        forward = np.cross(turn, orientation @ sole.forward, axisa=0, axisb=0).T
+        normal = _turning(turn, orientation @ sole.normal)
+        forward = _turning(turn, orientation @ sole.forward)
         rows.extend((normal[0], normal[1], forward[1]))
     places[:, 0] -= com[0]
     places[:, 2] -= places[:, 2].mean(axis=0)
     place_rows = places[:, (0, 2)].reshape(-1, model.nv)
-    return np.concatenate([place_rows, TILT_WEIGHT * np.array(rows)])
+    turn_rows = TILT_WEIGHT * np.array(rows)
+    return np.concatenate([place_rows, turn_rows])
+
+
+def _turning(turn: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return the derivative of a direction, ω × direction. Shapes: (3, nv), (3,) → (3, nv)."""
+    crossed = np.cross(
+        turn,
+        direction,
+        axisa=0,
+        axisb=0,
+    )
+    return crossed.T
