@@ -11,7 +11,7 @@ from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Commands, Env
-from legged_envs.mdp.motion_targets import MotionTargets
+from legged_envs.mdp.motion_targets import MotionTargets, foot_columns
 from legged_envs.motions import (
     BodySample,
     Motion,
@@ -159,6 +159,8 @@ class MotionCommand(CommandTerm):
     target_key_pos_b: torch.Tensor
     """Target positions of the key bodies in the base frame, m. Shape: (num_envs, num_key_bodies,
     3)."""
+    target_key_height: torch.Tensor
+    """Target heights of the key bodies above the ground, m. Shape: (num_envs, num_key_bodies)."""
 
     def __init__(self, cfg: MotionCommandCfg, env: Env):
         cfg.check()
@@ -172,6 +174,8 @@ class MotionCommand(CommandTerm):
 
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the key bodies, in the order of ``target_key_pos_b``."""
+        self.foot_columns = foot_columns(self.key_bodies, robot.foot_names)
+        """Indices of the feet in the key bodies. Empty: not all feet are key bodies."""
         self.player = MotionPlayer(library, env.num_envs)
         """Player with the clip of each environment and the time in it.
 
@@ -329,6 +333,7 @@ class MotionCommand(CommandTerm):
         self.target_joint_pos = targets.target_joint_pos.contiguous()
         self.target_joint_vel = targets.target_joint_vel.contiguous()
         self.target_key_pos_b = targets.target_key_pos_b.contiguous()
+        self.target_key_height = targets.target_key_height.contiguous()
 
     def _set_rows(self, env_ids: torch.Tensor, rows: MotionTargets) -> None:
         """Set the tensors of ``env_ids`` (n,)."""
@@ -349,6 +354,7 @@ class MotionCommand(CommandTerm):
                 target_joint_pos=with_rows(self.target_joint_pos, rows.target_joint_pos),
                 target_joint_vel=with_rows(self.target_joint_vel, rows.target_joint_vel),
                 target_key_pos_b=with_rows(self.target_key_pos_b, rows.target_key_pos_b),
+                target_key_height=with_rows(self.target_key_height, rows.target_key_height),
             )
         )
 
@@ -385,6 +391,7 @@ class MotionCommand(CommandTerm):
             target_joint_pos=window.joint_pos[:, 0],
             target_joint_vel=window.joint_vel[:, 0],
             target_key_pos_b=rotation.rotate(body_to_base, base_to_body),
+            target_key_height=bodies.pos_w[:, 1:, 2],
         )
 
     def _sample_bodies(self, env_ids: torch.Tensor | slice) -> BodySample:

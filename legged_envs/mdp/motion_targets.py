@@ -1,5 +1,6 @@
 """Values of a motion command, computed for some environments."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,3 +21,11 @@ class MotionTargets:
     target_joint_pos: torch.Tensor
     target_joint_vel: torch.Tensor
     target_key_pos_b: torch.Tensor
+    target_key_height: torch.Tensor
+
+
+def foot_columns(key_bodies: Sequence[str], feet: Sequence[str]) -> list[int]:
+    """Return the indices of the feet in the key bodies, empty if not all feet are key bodies."""
+    if not set(feet) <= set(key_bodies):
+        return []
+    return [key_bodies.index(foot) for foot in feet]

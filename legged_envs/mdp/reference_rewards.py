@@ -153,3 +153,44 @@ def reference_key_pos(
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     reward = exponential(error.square_().sum((1, 2)), sigma)
     return reward.mul_(reference.available)
+
+
+def reference_foot_height(
+    env: Env,
+    sigma: float,
+    motion: str = "motion",
+) -> Tensor:
+    """Return the reward for lifting the feet as the clip does: exp(−Σ (z − ẑ)² / σ).
+
+    z are the heights of the feet's origins above the ground, m, and ẑ those of the clip. All feet
+    must be key bodies of the motion command. It is 0 for robots without a clip. A robot that
+    shuffles along instead of stepping loses little of the other rewards, but most of this one.
+
+    Args:
+        sigma: σ, m².
+        motion: Name of the motion command.
+    """
+    reference = env.commands.terms[motion]
+    error = foot_height_error(env, motion)
+    reward = exponential(error.square_().sum(1), sigma)
+    return reward.mul_(reference.available)
+
+
+def foot_height_error(env: Env, motion: str = "motion") -> Tensor:
+    """Return the heights of the feet's origins above the ground minus those of the clip, m.
+
+    Shape: (num_envs, num_feet).
+
+    Args:
+        motion: Name of the motion command.
+
+    Raises:
+        ValueError: A foot is no key body of the motion command.
+    """
+    reference = env.commands.terms[motion]
+    if not reference.foot_columns:
+        raise ValueError(
+            f"all feet, {', '.join(env.sim.robot.foot_names)}, must be among "
+            f"MotionCommandCfg.key_bodies, got {', '.join(reference.key_bodies)}"
+        )
+    return env.robot.foot_height - reference.target_key_height[:, reference.foot_columns]

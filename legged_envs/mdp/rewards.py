@@ -22,6 +22,7 @@ from legged_envs.mdp.goal_rewards import goal_stand_still as goal_stand_still
 from legged_envs.mdp.goal_rewards import move_in_direction as move_in_direction
 from legged_envs.mdp.goal_rewards import stall as stall
 from legged_envs.mdp.kernels import exponential
+from legged_envs.mdp.reference_rewards import reference_foot_height as reference_foot_height
 from legged_envs.mdp.reference_rewards import reference_joint_pos as reference_joint_pos
 from legged_envs.mdp.reference_rewards import reference_joint_vel as reference_joint_vel
 from legged_envs.mdp.reference_rewards import reference_key_pos as reference_key_pos

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from legged_envs.mdp.context import Env
+from legged_envs.mdp.reference_rewards import foot_height_error
 
 
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
@@ -36,18 +37,23 @@ def reference_lost(
     height: float = 0.25,
     tilt: float = 0.8,
     key_body: float = 0.25,
+    foot_height: float | None = None,
     motion: str = "motion",
 ) -> Tensor:
     """Return True if a robot that imitates a motion clip is too far from the clip's pose.
 
     That is: |z − ẑ| > ``height`` for the height z of the base, or ‖g − ĝ‖ > ``tilt``, or the
-    distance of a key body from its target is above ``key_body``. Robots without a clip return
-    False. Source: BeyondMimic with 0.25 m, 0.8 and 0.25 m.
+    distance of a key body from its target is above ``key_body``, or |z_f − ẑ_f| > ``foot_height``
+    for the height z_f of a foot. Robots without a clip return False. Source: BeyondMimic with
+    0.25 m, 0.8 and 0.25 m, without the feet's heights.
 
     Args:
         height: Largest allowed difference of the base's height above the ground, m.
         tilt: Largest allowed norm of the difference of the unit gravity vectors.
         key_body: Largest allowed distance of a key body from its target in the base frame, m.
+        foot_height: Largest allowed difference of a foot's height above the ground, m. Below the
+            height of a step, robots that shuffle instead of stepping are lost. None: any. All feet
+            must be key bodies.
         motion: Name of the motion command.
     """
     robot = env.robot
@@ -58,6 +64,9 @@ def reference_lost(
     is_lost = is_lost | (gravity_error.square().sum(1) > tilt**2)
     key_error = robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     key_is_lost = key_error.square().sum(2) > key_body**2
+    if foot_height is not None:
+        foot_is_lost = foot_height_error(env, motion).abs() > foot_height
+        key_is_lost = torch.cat((key_is_lost, foot_is_lost), dim=1)
     # A robot without a reference cannot lose it.
     return (is_lost | key_is_lost.any(1)) & (reference.available > 0.0)
 

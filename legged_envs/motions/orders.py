@@ -1,6 +1,6 @@
 """Orders in which motion files number the joints of a robot."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from legged_envs.checks import check_known
 from legged_envs.motions.kinematics import robot_model
@@ -56,6 +56,19 @@ def known_orders(robot: RobotCfg) -> dict[str, tuple[str, ...]]:
         "limbs-by-name": tuple(by_name),
         "levels-by-name": _order_breadth_first(by_name, [level_of[joint] for joint in by_name]),
     }
+
+
+def usual_joints(widths: Collection[int], robot: RobotCfg) -> tuple[str, ...]:
+    """Return the names of the joint columns of a file without names, by their number.
+
+    Args:
+        widths: Numbers of joint columns that the file can have.
+        robot: The robot. Its own joints are returned if no known order has one of these numbers.
+    """
+    for joints in (robot.joint_names, G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS):
+        if len(joints) in widths:
+            return joints
+    return robot.joint_names
 
 
 def named_order(order: Sequence[str], robot: RobotCfg) -> tuple[str, ...]:

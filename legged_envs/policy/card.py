@@ -130,7 +130,7 @@ def _evaluation_section(evaluation: Mapping[str, Any]) -> str:
             "## Evaluation\n\nThe file holds no evaluation: "
             "`legged-envs eval TASK --policy FILE --record` writes one.\n"
         )
-    numbers = {**evaluation, **evaluation.get("command", {})}
+    numbers = {**evaluation, **(evaluation.get("command") or {})}
     rows = []
     for name, meaning in RESULTS.items():
         if isinstance(numbers.get(name), (int, float)):

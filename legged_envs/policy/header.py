@@ -72,9 +72,10 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
     earned.
     """
     clips = list(evaluation.get("clips", {}).values())
-    # In the evaluation of a mimic task, the errors of the velocity command stand apart.
+    # In the evaluation of a mimic task, the errors of the velocity command stand apart. They are
+    # None if the policy follows no commands.
     errors = {}
-    for name, value in evaluation.get("command", evaluation).items():
+    for name, value in (evaluation.get("command", evaluation) or {}).items():
         errors[name.removeprefix("command_")] = value
     if clips:
         errors["falls"] = _known_mean([clip["falls"] for clip in clips])

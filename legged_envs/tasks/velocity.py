@@ -39,6 +39,9 @@ MOST_PAYLOAD = 0.6
 MOST_REACH = 1.5
 """Largest change of a joint target by an action of 1, rad."""
 
+ACTION_SCALE = 0.5
+"""Change of a joint target by an action of 1, rad, where the range of no joint is narrower."""
+
 FEET_TO_STAND = 4
 """Number of feet from which a robot stands without a policy that balances it."""
 
@@ -82,7 +85,7 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
     if len(robot.foot_names) < FEET_TO_STAND:
         set_starts(cfg, GENTLE_SPEED, GENTLE_OFFSET)
     if robot.actuators == ("position",) * robot.num_joints:
-        scale = bound_by_ranges(robot, JointPositionCfg.scale)
+        scale = bound_by_ranges(robot, ACTION_SCALE)
         cfg.actions["joint_position"] = JointPositionCfg(scale=scale)
     else:
         cfg.actions = _actions(robot)

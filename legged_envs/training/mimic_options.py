@@ -132,6 +132,10 @@ class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     entropy: float = 0.002
     """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise."""
 
+    noise_kept: float = 1.0
+    """With --warm-start: factor on the standard deviation of actions at the end of the earlier run.
+    Values below 1 reduce exploration."""
+
     privileged_actor: bool = False
     """True: the actor sees the privileged groups ``critic`` and ``critic_reference`` in place of
     ``policy`` and ``reference``. A policy trained so can teach a student."""

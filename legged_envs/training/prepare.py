@@ -261,9 +261,10 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
         _check_rsl_rl(algo)
     if cfg.warm_start is not None and isinstance(algo, MimicDistillationCfg):
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
-    if isinstance(algo, PPOCfg) and algo.noise_kept != 1.0 and cfg.warm_start is None:
+    noise_kept = getattr(algo, "noise_kept", 1.0)
+    if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
-            f"--noise-kept is for a --warm-start, got {algo.noise_kept:g} without one; "
+            f"--noise-kept is for a --warm-start, got {noise_kept:g} without one; "
             "a new run has --init-std"
         )
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:

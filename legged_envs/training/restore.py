@@ -10,6 +10,7 @@ import torch
 from legged_envs.errors import is_mistake
 from legged_envs.tables import shorten
 from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import PPOCfg
 from legged_envs.training.warm_start import load_warm_start
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
@@ -66,6 +67,8 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
             # Optimiser, multipliers and bonuses start anew: the task's rewards may have changed.
             parts = {"actor": True, "critic": True}
             trainer.algorithm.load(checkpoint["algorithm"], parts, strict=True)
+            if isinstance(algo, MimicPPOCfg):
+                trainer.algorithm.get_policy().distribution.scale_noise(algo.noise_kept)
 
 
 @contextmanager

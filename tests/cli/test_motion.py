@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from legged_envs import cli
-from legged_envs.motions import load_motion, shipped_motions
+from legged_envs.motions import MotionWarning, load_motion, shipped_motions
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.robots import A1, G1_29, GO2
 from legged_envs.tasks.mimic import motion_cfg
@@ -55,6 +55,19 @@ def test_a_file_is_printed_and_written_for_the_robot_that_it_fits(table, capsys)
     expected = shipped_motions(G1_29, "wave")[0]
     assert torch.allclose(again.joint_pos, expected.joint_pos, atol=1e-5)
     assert not Path("motion.mp4").exists()
+
+
+def test_a_file_that_does_not_say_its_rate_is_warned_of_once(table):
+    """G1 is tried with 12 joints first: what does not fit gives no warning."""
+    with pytest.warns(MotionWarning) as warned:
+        cli.main(["motion", "wave.csv", "--robot", "G1", "--video", "None"])
+    assert sum("frame rate" in str(warning.message) for warning in warned) == 1
+
+
+def test_a_rate_in_the_name_of_a_file_is_the_one_that_is_proposed(table):
+    renamed = table.rename("wave_50Hz.csv")
+    with pytest.warns(MotionWarning, match=r"read at 30 Hz.* --motion\.rate 50"):
+        cli.main(["motion", str(renamed), "--robot", "G1", "--video", "None"])
 
 
 def test_what_is_wrong_is_printed(table, capsys):

@@ -110,6 +110,13 @@ def key_pos(motion: Motion, frame: int, share: float, bodies: tuple[str, ...]) -
     return np.array(places) @ turn
 
 
+def key_heights(motion: Motion, frame: int, share: float, bodies: tuple[str, ...]) -> np.ndarray:
+    """How high bodies are a ``share`` of the way from a frame to the next."""
+    low, high = frame_of(motion, frame), frame_of(motion, frame + 1)
+    heights = [(1 - share) * low.body_pos[name] + share * high.body_pos[name] for name in bodies]
+    return np.array(heights)[:, 2]
+
+
 def window_of(motion: Motion, frame: int, robot: RobotCfg) -> np.ndarray:
     """What a policy is told of the frames that come, the present one being ``frame``."""
     frames = []
@@ -258,13 +265,14 @@ TERMS: dict[str, tuple[Callable[..., torch.Tensor], dict[str, Any]]] = {
     "root_pose_planar": (rewards.reference_root_pose, {"sigma": 0.1, "planar": True}),
     "root_vel": (rewards.reference_root_vel, {"sigma": 2.0, "angular": 0.05}),
     "key_pos": (rewards.reference_key_pos, {"sigma": 0.1}),
+    "foot_height": (rewards.reference_foot_height, {"sigma": 0.01}),
     "free": (rewards.without_reference, {"term": rewards.base_height, "target": 0.5}),
 }
-LOST = {"height": 0.04, "tilt": 0.25, "key_body": 0.12}
+LOST = {"height": 0.04, "tilt": 0.25, "key_body": 0.12, "foot_height": 0.1}
 
 
 def terms_by_hand(
-    env: CoreVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray
+    env: CoreVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray, heights: np.ndarray
 ) -> dict[str, float]:
     """The terms of :data:`TERMS` and how near robot i is to losing the reference (above 1 it has)."""
     sim = env.sim
@@ -292,6 +300,7 @@ def terms_by_hand(
     velocity = ((turn.T @ lin_vel - target.lin_vel) ** 2).sum() + 0.05 * (
         (ang_vel - target.ang_vel) ** 2
     ).sum()
+    foot_error = np.abs(np.array(feet)[:, 2] - heights).max()
     return {
         "joint_pos": np.exp(-((q - target.joint_pos) ** 2).sum() / 3.0),
         "joint_vel": np.exp(-np.abs(dq - target.joint_vel).sum() / 40.0),
@@ -299,9 +308,13 @@ def terms_by_hand(
         "root_pose_planar": np.exp(-(((pos - target.pos) ** 2).sum() + 0.2 * (1 - cosine)) / 0.1),
         "root_vel": np.exp(-velocity / 2.0),
         "key_pos": np.exp(-(distance**2).sum() / 0.1),
+        "foot_height": np.exp(-((np.array(feet)[:, 2] - heights) ** 2).sum() / 0.01),
         "free": (pos[2] - 0.5) ** 2,
         "lost": max(
-            height / LOST["height"], tilt / LOST["tilt"], distance.max() / LOST["key_body"]
+            height / LOST["height"],
+            tilt / LOST["tilt"],
+            distance.max() / LOST["key_body"],
+            foot_error / LOST["foot_height"],
         ),
     }
 
@@ -336,7 +349,9 @@ def test_rewards_and_the_lost_reference_compare_a_step_with_the_target_announced
         near(reward, values.sum(1), 1e-5)
         for i, (clip, first) in enumerate(placed):
             keys = key_pos(clip, first + step, 0.75, GO2.foot_names)
-            expected = terms_by_hand(env, i, frame_of(clip, first + step + 1), keys)
+            heights = key_heights(clip, first + step, 0.75, GO2.foot_names)
+            target = frame_of(clip, first + step + 1)
+            expected = terms_by_hand(env, i, target, keys, heights)
             nearness = expected.pop("lost")
             active = {
                 name: value * ((name == "free") == withheld[i].item())
@@ -353,7 +368,7 @@ def test_rewards_and_the_lost_reference_compare_a_step_with_the_target_announced
 
 @pytest.mark.parametrize(
     "params",
-    [{"height": 0.1}, {"tilt": 0.5}, {"key_body": 0.1}],
+    [{"height": 0.1}, {"tilt": 0.5}, {"key_body": 0.1}, {"foot_height": 0.1}],
     ids=lambda params: "".join(params),
 )
 def test_each_criterion_alone_loses_the_reference(params, make):
@@ -378,8 +393,11 @@ def test_each_criterion_alone_loses_the_reference(params, make):
     sim.write_root_state(ids, pos, quat, torch.zeros(3, 3), torch.zeros(3, 3))
     sim.write_joint_state(ids, joints, torch.zeros(3, 12))
     lost = env.step(still(env))[2].tolist()
-    assert lost[["height", "tilt", "key_body"].index(*params)] and not lost[3]
-    assert lost[0] == ("height" in params) and (lost[1] or "tilt" not in params)
+    # The first robot flies, the second is tilted, the third bends its knees.
+    loses = {"height": 0, "tilt": 1, "key_body": 2, "foot_height": 0}
+    (criterion,) = params
+    assert lost[loses[criterion]] and not lost[3]
+    assert lost[0] == (criterion in ("height", "foot_height"))
 
 
 def test_a_users_own_term_runs_as_it_is_written_also_where_there_is_no_reference(make):
@@ -743,6 +761,17 @@ def test_a_task_without_a_motion_command_says_what_it_has(make):
     for name in ("motion", "velocity"):
         with pytest.raises(ValueError, match=f"'{name}'.*velocity"):
             motion_command(env.commands, name)
+
+
+def test_feet_that_are_no_key_bodies_have_no_heights_to_imitate(make):
+    cfg = make_task_cfg(GO2_TASK)
+    cfg.commands["motion"].key_bodies = ("FL_calf",)
+    cfg.rewards["reference_foot_height"] = RewardTermCfg(
+        rewards.reference_foot_height, 1.0, {"sigma": 0.01}
+    )
+    with pytest.raises(ValueError, match=r"FL_foot.*key_bodies.*FL_calf"):
+        env = make(2, cfg)
+        env.step(still(env))
 
 
 def test_commands_with_other_key_bodies_do_not_disturb_each_other(make):

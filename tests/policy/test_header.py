@@ -72,3 +72,9 @@ COMMAND = {"command_lin_vel_error": 0.2, "command_ang_vel_error": 0.3, "falls": 
 )
 def test_a_headline_has_what_was_measured(evaluation, cells):
     assert headline(json.loads(json.dumps(evaluation))) == cells
+
+
+def test_a_policy_of_clips_alone_has_no_errors_of_commands():
+    clip = {"joint_error": 0.05, "falls": 0.25}
+    cells = headline({"clips": {"march": clip}, "command": None})
+    assert cells == ("-", "-", "25.0%", "joints 0.050 rad off, 1 clips")

@@ -147,6 +147,10 @@ class BuiltinRewards:
         """Return :func:`~legged_envs.mdp.rewards.reference_joint_vel`."""
         return self._builtin_reward("reference_joint_vel")
 
+    def _reward_reference_foot_height(self) -> Tensor:
+        """Return :func:`~legged_envs.mdp.rewards.reference_foot_height`."""
+        return self._builtin_reward("reference_foot_height")
+
     def _reward_reference_key_pos(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.reference_key_pos`."""
         return self._builtin_reward("reference_key_pos")

@@ -36,6 +36,7 @@ IMITATION_REWARDS = (
     rewards.reference_root_pose,
     rewards.reference_root_vel,
     rewards.reference_key_pos,
+    rewards.reference_foot_height,
 )
 """Reward terms for imitation. The value of each is at most 1, so it earns at most its weight."""
 
@@ -112,17 +113,19 @@ class ClipEvaluation:
 class MimicEvaluation:
     """Result of the evaluation of a policy on a mimic task.
 
-    It covers each clip, and episodes without a reference, in which robots follow velocity commands.
+    It covers each clip. If the task has episodes without a reference, in which robots follow
+    velocity commands, it covers these too.
     """
 
     episodes: int
-    """Number of episodes per clip, and number of episodes without a reference."""
+    """Number of episodes per clip, and number of episodes without a reference if there are any."""
     clips: dict[str, ClipEvaluation]
     """Result of each clip, by the name of the clip."""
-    command: dict[str, float]
+    command: dict[str, float] | None
     """Episodes without a reference: errors of the command after the first second, and falls.
 
-    The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`.
+    The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`. None if
+    all episodes of the task have a reference.
     """
     costs: dict[str, float]
     """Mean of each cost term per step, over the episodes with a reference."""
@@ -167,22 +170,23 @@ class MimicEvaluation:
                 cells.append(format_measure(getattr(clip, quantity), column.style))
             table.add_row(name, *cells)
         console.print(table)
-        lin_vel_error = self.command["command_lin_vel_error"]
-        ang_vel_error = self.command["command_ang_vel_error"]
-        console.print(
-            f"without a reference: {format_measure(lin_vel_error, '.3f')} m/s and "
-            f"{format_measure(ang_vel_error, '.3f')} rad/s from the command, "
-            f"{self.command['falls']:.1%} falls"
-        )
-        print_why_unmeasured([lin_vel_error], console)
+        if self.command is not None:
+            lin_vel_error = self.command["command_lin_vel_error"]
+            ang_vel_error = self.command["command_ang_vel_error"]
+            console.print(
+                f"without a reference: {format_measure(lin_vel_error, '.3f')} m/s and "
+                f"{format_measure(ang_vel_error, '.3f')} rad/s from the command, "
+                f"{self.command['falls']:.1%} falls"
+            )
+            print_why_unmeasured([lin_vel_error], console)
         print_costs(self.costs, self.cost_limits, console)
 
 
 class MimicMetrics(TaskMetrics):
     """Metrics of a mimic task.
 
-    The environments are divided equally among the clips and the case without a reference. Episodes
-    start at random times in their clips.
+    The environments are divided equally among the clips and, if the task has such episodes, the
+    case without a reference. Episodes start at random times in their clips.
 
     Args:
         core: Environment of the evaluation.
@@ -198,9 +202,10 @@ class MimicMetrics(TaskMetrics):
         library = self.motion.player.library
         # Contacts of the reference follow from the heights of its feet: clips have no forces.
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
-        self._episodes = core.num_envs // (library.num_clips + 1)
-        # The clip of each environment. The last number stands for no reference.
-        clips = torch.arange(library.num_clips + 1, device=core.device)
+        num_groups = _num_groups(core.cfg, library.num_clips)
+        self._episodes = core.num_envs // num_groups
+        # The clip of each environment. The number of clips stands for no reference.
+        clips = torch.arange(num_groups, device=core.device)
         self._clip = clips.repeat_interleave(self._episodes)
         # Columns of the reward terms that are for imitation.
         self._imitation: list[int] = []
@@ -234,10 +239,12 @@ class MimicMetrics(TaskMetrics):
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
         name, command = motion_cfg(cfg)
-        num_clips = len(command.load(cfg.robot))
-        # `start` gives references to all episodes of clips: none is drawn.
-        changed = override(cfg, {f"commands.{name}.reference_fraction": 0.0})
-        return changed, episodes * (num_clips + 1)
+        num_groups = _num_groups(cfg, len(command.load(cfg.robot)))
+        changes = {}
+        if command.reference_fraction < 1.0:
+            # `start` gives references to all episodes of clips: none is drawn.
+            changes[f"commands.{name}.reference_fraction"] = 0.0
+        return override(cfg, changes), episodes * num_groups
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
         """Start each episode at a time drawn uniformly in its clip.
@@ -311,10 +318,13 @@ class MimicMetrics(TaskMetrics):
         # Costs of the episodes without a reference would hide those of the motions.
         has_reference = self._clip < len(clips)
         costs = means["costs"][has_reference].nanmean(0)
+        command = None
+        if not has_reference.all():
+            command = self._command_means(values, alive, ~has_reference)
         return MimicEvaluation(
             episodes=self._episodes,
             clips=clips,
-            command=self._command_means(values, alive, ~has_reference),
+            command=command,
             costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
             curves=curves,
@@ -347,6 +357,12 @@ class MimicMetrics(TaskMetrics):
             means[name] = mean_over_steps(values[name], counted)[rows].nanmean().item()
         means["falls"] = (~alive[-1]).float()[rows].nanmean().item()
         return means
+
+
+def _num_groups(cfg: TaskCfg, num_clips: int) -> int:
+    """Return the number of clips, plus 1 if the task has episodes without a reference."""
+    _, command = motion_cfg(cfg)
+    return num_clips if command.reference_fraction == 1.0 else num_clips + 1
 
 
 def _clip_evaluation(means: Measures, rows: torch.Tensor) -> ClipEvaluation:

@@ -20,6 +20,8 @@ import torch
 
 from legged_envs import rotation
 from legged_envs.motion_reading import MotionReading
+from legged_envs.motions.formats.body_fit import check_sides
+from legged_envs.motions.formats.loops import CYCLE_POSITION, CYCLE_ROTATION, close_loop
 from legged_envs.motions.formats.tables import ROOT_COLUMNS, check_table, is_finite
 from legged_envs.motions.motion import Motion, MotionError, check_keys, check_unit, require
 from legged_envs.motions.orders import named_order
@@ -28,16 +30,6 @@ from legged_envs.robots import RobotCfg
 
 REQUIRED = ("LoopMode", "FrameDuration", "Frames")
 """Keys that a file must have."""
-CYCLE_POSITION = "EnableCycleOffsetPosition"
-"""Key: true if each repetition of a loop starts where the one before ended."""
-CYCLE_ROTATION = "EnableCycleOffsetRotation"
-"""Key: true if each repetition of a loop starts with the heading with which the one before ended.
-"""
-LARGEST_SPREAD_TURN = 0.5
-"""Largest turn of a loop about z that is spread over its frames to end at its first heading, rad.
-"""
-LARGEST_RETURN = 0.01
-"""Largest displacement of a loop that returns to its first position, m."""
 
 
 def read_amp(
@@ -83,7 +75,7 @@ def read_amp(
     )
     motion = motion_of(recording, robot, reading)
     if "feet" in parts and num_feet == len(robot.foot_names) and reading.frames is None:
-        _check_sides(parts["feet"].unflatten(1, (num_feet, 3)), motion, robot, joints)
+        check_sides(parts["feet"].unflatten(1, (num_feet, 3)), motion, robot, joints)
     return motion
 
 
@@ -153,7 +145,7 @@ def _read_parts(
     if width == widths[2]:
         parts["feet"] = part(feet)
     if content["LoopMode"] == "Wrap":
-        parts["pos"], quat_w = _close_loop(content, parts["pos"], quat_w, origin)
+        parts["pos"], quat_w = close_loop(content, parts["pos"], quat_w, origin)
         if not content.get(CYCLE_ROTATION, True):
             # It is that of the loop as it turned.
             parts.pop("ang_vel_b", None)
@@ -161,75 +153,3 @@ def _read_parts(
     if width > widths[0]:
         parts["lin_vel_w"] = rotation.rotate(quat_w, part(base[:3]))
     return parts
-
-
-def _close_loop(
-    content: dict[str, Any], pos: torch.Tensor, quat: torch.Tensor, origin: str
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return positions and orientations whose repetition is that of the file.
-
-    Repetitions of a :class:`Motion` continue where the loop ended, and turn by what it turned. A
-    file may say that each one has the first heading again. Then the turn of the loop, which is
-    small in such files, is taken back evenly over its frames, and its velocities turn with it.
-
-    Args:
-        content: Content of the file.
-        pos: Positions of the base, m. Shape: (T, 3).
-        quat: Orientations (w, x, y, z). Shape: (T, 4).
-        origin: The file, for error messages.
-    """
-    step = (pos[-1, :2] - pos[0, :2]).norm().item()
-    returns = content.get(CYCLE_POSITION, True) or step <= LARGEST_RETURN
-    expected = f"true in a loop that ends {step:.2f} m from its start, or LoopMode 'Clamp'"
-    require(returns, origin, CYCLE_POSITION, expected, False)
-    if content.get(CYCLE_ROTATION, True):
-        return pos, quat
-    whole = rotation.multiply(quat[-1:], rotation.conjugate(quat[:1]))
-    turn = rotation.twist_about_z(whole)[0]
-    is_small = abs(turn.item()) <= LARGEST_SPREAD_TURN
-    expected = f"true in a loop that turns by {turn.item():.2f} rad, or LoopMode 'Clamp'"
-    require(is_small, origin, CYCLE_ROTATION, expected, False)
-    back = rotation.from_yaw(-turn * torch.linspace(0.0, 1.0, len(pos), dtype=pos.dtype))
-    steps = pos.diff(dim=0)
-    # Each step keeps its direction in the base frame, half-way between its two frames.
-    middle = rotation.from_yaw(
-        -turn * (torch.arange(len(steps), dtype=pos.dtype) + 0.5) / len(steps)
-    )
-    turned = rotation.rotate(middle, steps)
-    straight = torch.cat((pos[:1], pos[:1] + turned.cumsum(0)))
-    return straight, rotation.multiply(back, quat)
-
-
-def _check_sides(
-    feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]
-) -> None:
-    """Raise a MotionError if a foot of the file is on another side than the robot's foot.
-
-    Args:
-        feet: Feet of the file in the base frame, m. Shape: (T, num_feet, 3).
-        motion: The motion of the robot.
-        robot: The robot.
-        joint_names: Joints of the file, with the name of their leg before the first underscore.
-    """
-    legs = list(dict.fromkeys(name.split("_")[0] for name in joint_names))
-    bodies = []
-    for leg in legs:
-        for foot in robot.foot_names:
-            if foot.startswith(leg):
-                bodies.append(motion.body_names.index(foot))
-    if not len(legs) == len(bodies) == feet.shape[1]:
-        # The joints are not called after their legs, so their order cannot be checked.
-        return
-    from_base = motion.body_pos_w[:, bodies] - motion.root_pos_w.unsqueeze(1)
-    in_base = rotation.rotate_inverse(motion.root_quat_w, from_base)
-    robot_side = in_base.mean(0)[:, 1].tolist()
-    file_side = feet.mean(0)[:, 1].tolist()
-    for k, leg in enumerate(legs):
-        # Left of the base is y > 0.
-        if robot_side[k] * file_side[k] < 0.0:
-            raise MotionError(
-                f"{motion.origin}: foot {k} of the file lies at y = {file_side[k]:.3f} m "
-                f"in the base frame, but leg {leg!r} of {robot.name!r} puts it at "
-                f"{robot_side[k]:.3f} m: the file's joints are not in the order "
-                f"{', '.join(legs)}; give their order with --motion.order (order=…, joint_names=…)"
-            )

@@ -7,7 +7,6 @@ names, body 0 is the base, and the bodies tell which order the joints have: mjla
 by limb as MuJoCo does, Isaac Lab level by level.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +20,9 @@ from legged_envs.motions.formats.archives import (
     read_arrays,
     read_names,
 )
-from legged_envs.motions.kinematics import body_names, forward_kinematics
+from legged_envs.motions.formats.body_fit import check_bodies, fitting_order
 from legged_envs.motions.motion import FIELDS, Motion, MotionError, check_frames, require
-from legged_envs.motions.orders import G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS, known_orders
+from legged_envs.motions.orders import usual_joints
 from legged_envs.motions.recording import Recording, motion_of
 from legged_envs.robots import RobotCfg
 
@@ -39,13 +38,6 @@ ISAAC_LAB_KEYS = {
     "dof_names": "joint_names",
 }
 """Keys of Isaac Lab's AMP → the keys of BeyondMimic with the same meaning."""
-BODY_TOLERANCE = 0.05
-"""Largest distance of a robot's body from the nearest body in a file, m.
-
-Two models of the same robot differ by less. A wrong order of joints gives larger distances.
-"""
-FRAMES_TO_COMPARE = 16
-"""Number of frames, spread over a clip, in which the orders of joints are compared."""
 
 
 def read_beyondmimic(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
@@ -72,15 +64,15 @@ def read_beyondmimic(path: Path, robot: RobotCfg, reading: MotionReading) -> Mot
         # Isaac Lab writes the velocity of the centre of mass: it is computed from positions.
         root_ang_vel_b=ang_vel_b,
         joint_vel=content["joint_vel"],
-        joint_names=joints or _usual_joints(width, robot),
+        joint_names=joints or usual_joints((width,), robot),
     )
     if not joints and not reading.order and set(robot.joint_names) == set(recording.joint_names):
-        recording = replace(recording, joint_names=_fitting_order(recording, pos, robot))
+        recording = replace(recording, joint_names=fitting_order(recording, pos, robot))
     motion = motion_of(recording, robot, reading)
     if reading.frames is not None:
         pos = pos[reading.frames[0] - 1 : reading.frames[1]]
     lift = pos.new_tensor([0.0, 0.0, reading.lift])
-    _check_bodies(motion, pos + lift, robot)
+    check_bodies(motion, pos + lift, robot)
     return motion
 
 
@@ -122,78 +114,3 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], tuple[str, ...], tuple[s
     frames = {key: values for key, values in content.items() if key != "fps"}
     check_frames(frames, columns, bodies, origin)
     return content, joints, bodies
-
-
-def _usual_joints(width: int, robot: RobotCfg) -> tuple[str, ...]:
-    """Return the names of joint columns of a file without names, by their number."""
-    for joints in (robot.joint_names, G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS):
-        if width == len(joints):
-            return joints
-    return robot.joint_names
-
-
-def _fitting_order(
-    recording: Recording, file_pos: torch.Tensor, robot: RobotCfg
-) -> tuple[str, ...]:
-    """Return the known order of joints that brings the robot's bodies nearest to the file's."""
-    number = len(file_pos)
-    spread = torch.linspace(0, number - 1, min(FRAMES_TO_COMPARE, number)).long()
-    rest = torch.cat((recording.root_pos_w, recording.root_quat), dim=1)[spread]
-    best = robot.joint_names
-    smallest = torch.inf
-    for order in known_orders(robot).values():
-        columns = [order.index(joint) for joint in robot.joint_names]
-        qpos = torch.cat((rest, recording.joint_pos[spread][:, columns]), dim=1)
-        velocities = torch.zeros(len(qpos), 6 + robot.num_joints)
-        bodies = forward_kinematics(robot, qpos, velocities)["body_pos_w"]
-        distance = _distances(bodies, file_pos[spread], robot).max().item()
-        # A small step must be worth it: a robot at rest fits in several orders.
-        if distance < smallest - 1e-6:
-            smallest = distance
-            best = order
-    return best
-
-
-def _distances(bodies: torch.Tensor, file_pos: torch.Tensor, robot: RobotCfg) -> torch.Tensor:
-    """Return the distance of each body, without feet, from the nearest body of the file, m.
-
-    The nearest counts, because the files have no names of bodies, or others than the model's.
-
-    Args:
-        bodies: Positions of the robot's bodies. Shape: (T, number of bodies, 3).
-        file_pos: Positions of the file's bodies. Shape: (T, B, 3).
-        robot: The robot.
-
-    Returns:
-        Shape: (T, number of bodies that are not feet).
-    """
-    return torch.cdist(bodies[:, _without_feet(robot)].double(), file_pos.double()).amin(2)
-
-
-def _without_feet(robot: RobotCfg) -> list[int]:
-    """Return the indices of the robot's bodies that these files have: all but the feet."""
-    indices = []
-    for index, name in enumerate(body_names(robot)):
-        if name not in robot.foot_names:
-            indices.append(index)
-    return indices
-
-
-def _check_bodies(motion: Motion, file_pos: torch.Tensor, robot: RobotCfg) -> None:
-    """Raise a MotionError unless each body of the robot is near a body of the file.
-
-    Args:
-        motion: The motion, with computed bodies.
-        file_pos: Positions of the bodies in the file, m. Shape: (T, B, 3).
-        robot: The robot.
-    """
-    distance = _distances(motion.body_pos_w, file_pos, robot)
-    if distance.max() > BODY_TOLERANCE:
-        bodies: Sequence[int] = _without_feet(robot)
-        frame, body = divmod(int(distance.argmax()), len(bodies))
-        raise MotionError(
-            f"{motion.origin}: frame {frame}: body_pos_w has no body within {BODY_TOLERANCE:g} m "
-            f"of robot {robot.name!r}'s {motion.body_names[bodies[body]]!r} "
-            f"({distance.max():.2f} m to the nearest): the file is of another robot, or its joints "
-            "are in another order; give their order with --motion.order (order=…, joint_names=…)"
-        )

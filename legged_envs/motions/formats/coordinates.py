@@ -16,7 +16,7 @@ import torch
 from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.archives import convert_entry, read_arrays, read_names
 from legged_envs.motions.motion import UNIT_TOLERANCE, MotionError, require
-from legged_envs.motions.orders import G1_LIMB_BY_LIMB, named_order
+from legged_envs.motions.orders import named_order, usual_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
@@ -73,10 +73,8 @@ def _joints(
         return names[1:]
     if names:
         return names
-    for joints in (robot.joint_names, G1_LIMB_BY_LIMB):
-        if width - len(joints) in (7, 14):
-            return joints
-    return robot.joint_names
+    # Seven more columns are the pose of an object.
+    return usual_joints((width - 7, width - 14), robot)
 
 
 def _are_unit(quat: torch.Tensor) -> bool:

@@ -1,5 +1,6 @@
 """Finds the format of a motion file by its ending and its content, and reads it."""
 
+import re
 import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -24,6 +25,8 @@ HUMAN_KEYS = ("poses", "pose_body", "joints", "human_joints")
 """Keys of archives with the motion of a human: AMASS, SMPL-X, or positions of joints."""
 HUMAN_ENDINGS = (".bvh",)
 """Endings of files with the motion of a human."""
+RATE_IN_NAME = re.compile(r"(\d+) ?(?:hz|fps)", re.IGNORECASE)
+"""Frame rate in the name of a file, such as ``dance_60hz``."""
 
 
 def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
@@ -40,14 +43,23 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
     content = _reader_of(path)(path, robot, reading)
     if isinstance(content, Motion):
         return content
+    # First: a file that does not fit the robot gets an error and no warning.
+    motion = motion_of(content, robot, reading)
     if not content.says_rate and reading.rate is None:
-        warnings.warn(
-            f"{path}: does not say its frame rate and is read at {content.frame_rate:g} Hz, as "
-            f"LAFAN1 has it: --motion.rate {content.frame_rate:g} (rate=…) confirms or changes it",
-            MotionWarning,
-            stacklevel=2,
-        )
-    return motion_of(content, robot, reading)
+        _warn_of_rate(path, content.frame_rate)
+    return motion
+
+
+def _warn_of_rate(path: Path, rate: float) -> None:
+    """Warn of a file without a frame rate, and say the rate that its name has, if it has one."""
+    usual = f"{path}: does not say its frame rate and is read at {rate:g} Hz, as LAFAN1 has it"
+    named = RATE_IN_NAME.search(path.stem)
+    if named is None or float(named[1]) == rate:
+        message = f"{usual}: --motion.rate {rate:g} (rate=…) confirms or changes it"
+    else:
+        message = f"{usual}, but its name says {named[1]}: --motion.rate {named[1]} (rate=…)"
+    # The caller of read_motion.
+    warnings.warn(message, MotionWarning, stacklevel=3)
 
 
 def _reader_of(path: Path) -> Reader:

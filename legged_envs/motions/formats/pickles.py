@@ -15,7 +15,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.archives import convert_entry, read_names
 from legged_envs.motions.formats.safe_pickle import load_plain
 from legged_envs.motions.motion import MotionError, require
-from legged_envs.motions.orders import G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS, named_order
+from legged_envs.motions.orders import named_order, usual_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
@@ -107,7 +107,4 @@ def _joints(
             names = np.array(names)
         if isinstance(names, np.ndarray) and names.shape == (width,):
             return read_names(names)
-    for joints in (robot.joint_names, G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS):
-        if width == len(joints):
-            return joints
-    return robot.joint_names
+    return usual_joints((width,), robot)

@@ -148,7 +148,7 @@ def corners(pose: Pose, shape: int) -> np.ndarray:
         centre = model.geom_aabb[shape, :3]
         half = model.geom_aabb[shape, 3:]
         ends = list(np.ndindex(2, 2, 2))
-        signs = 2 * np.array(ends) - 1
+        signs: np.ndarray = 2 * np.array(ends) - 1
         local = centre + signs * half
     return np.asarray(place + local @ turn.T)
 
@@ -161,23 +161,22 @@ def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
     """
     data = pose.data
     centres = []
-    turns = []
+    turns: list[float] = []
     for sole in soles:
         orientation = data.xmat[sole.body].reshape(3, 3)
-        centres.append(data.xpos[sole.body] + orientation @ sole.centre)
+        from_body = orientation @ sole.centre
+        centres.append(data.xpos[sole.body] + from_body)
         normal = orientation @ sole.normal
         forward = orientation @ sole.forward
         turns.extend((normal[0], normal[1], forward[1]))
     places = np.array(centres)
-    offset = places - (data.subtree_com[1, 0], 0.0, places[:, 2].mean())
+    com_x = data.subtree_com[1, 0]
+    ground = places[:, 2].mean()
+    offset = places - (com_x, 0.0, ground)
     place_errors = offset[:, (0, 2)].ravel()
     turn_errors = TILT_WEIGHT * np.array(turns)
-    return np.concatenate(
-        [
-            place_errors,
-            turn_errors,
-        ]
-    )
+    errors = (place_errors, turn_errors)
+    return np.concatenate(errors)
 
 
 def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
@@ -193,22 +192,21 @@ def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
     for _ in range(NUM_ITERATIONS):
         error = _error(Pose(model, data), soles)
         jacobian = _jacobian(model, data, soles)[:, dofs]
+        squared = jacobian @ jacobian.T
         damping = DAMPING * np.eye(len(error))
-        damped = jacobian @ jacobian.T + damping
+        damped = squared + damping
         solution = np.linalg.solve(damped, error)
         positions = data.qpos[places] - jacobian.T @ solution
-        data.qpos[places] = np.clip(
-            positions,
-            low,
-            high,
-        )
+        inside = np.maximum(positions, low)
+        inside = np.minimum(inside, high)
+        data.qpos[places] = inside
         mujoco.mj_forward(model, data)
     return data
 
 
 def _leg_joints(model: mujoco.MjModel, soles: Sequence[_Sole]) -> np.ndarray:
     """Return the indices of the hinges between the base and the feet."""
-    joints = set()
+    joints: set[int] = set()
     for sole in soles:
         for body in body_path(model, sole.body):
             first = model.body_jntadr[body]
@@ -234,7 +232,7 @@ def _jacobian(model: mujoco.MjModel, data: mujoco.MjData, soles: Sequence[_Sole]
     mujoco.mj_jacSubtreeCom(model, data, com, 1)
     places = np.zeros((len(soles), 3, model.nv))
     turn = np.zeros((3, model.nv))
-    rows = []
+    rows: list[np.ndarray] = []
     for i, sole in enumerate(soles):
         orientation = data.xmat[sole.body].reshape(3, 3)
         centre = data.xpos[sole.body] + orientation @ sole.centre

@@ -1,6 +1,7 @@
 """Networks of motion-mimic learning: encoder of the reference, MLP, and the actor's Gaussian."""
 
 import copy
+import math
 
 import torch
 from rsl_rl.modules import MLP
@@ -178,6 +179,13 @@ class MimicGaussian(GaussianDistribution):
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
         super().__init__(num_actions, init_std, std_type="log")
         self.log_free_std_param = nn.Parameter(torch.full((num_actions,), init_free_std).log())
+
+    @torch.no_grad()
+    def scale_noise(self, factor: float) -> None:
+        """Multiply all standard deviations by a factor above 0."""
+        change = math.log(factor)
+        self.log_std_param.add_(change)
+        self.log_free_std_param.add_(change)
 
     def update_where(self, mean: torch.Tensor, mask: torch.Tensor) -> None:
         """Set the means of the distribution, and choose its standard deviations.

@@ -280,6 +280,18 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(
         trainer_of(TrainCfg(FLAT, num_envs=2, warm_start=run))
 
 
+def test_a_warm_start_keeps_a_part_of_the_noise(run):
+    before = trainer_of(tiny(None, warm_start=run)).algorithm.get_policy().distribution
+    options = {"mmppo": {"noise_kept": 0.5}}
+    quiet = trainer_of(tiny(None, warm_start=run, **options)).algorithm.get_policy().distribution
+    for name in ("log_std_param", "log_free_std_param"):
+        torch.testing.assert_close(
+            getattr(quiet, name).exp(), 0.5 * getattr(before, name).exp(), rtol=1e-5, atol=0.0
+        )
+    with pytest.raises(ValueError, match=r"--noise-kept is for a --warm-start, got 0\.5 without"):
+        trainer_of(tiny(None, **options))
+
+
 def test_clips_of_a_task_without_clips_are_refused():
     with pytest.raises(ValueError, match="clips"):
         trainer_of(TrainCfg(FLAT, num_envs=2, clips=("trot",)))
@@ -739,6 +751,18 @@ def test_a_robot_that_stays_where_it_is_walks_at_no_speed(evaluator):
     assert result.command["command_ang_vel_error"] == pytest.approx(
         command[:, 2].abs().mean().item(), abs=0.05
     )
+
+
+def test_a_task_whose_episodes_all_have_a_reference_is_evaluated_on_its_clips_alone(evaluator):
+    judge = evaluator(episodes=3, **{"commands.motion.reference_fraction": 1.0})
+    num_clips = judge.metrics.motion.player.library.num_clips
+    assert judge.core.num_envs == 3 * num_clips
+    result = judge.run(do_nothing)
+    assert len(result.clips) == num_clips
+    assert result.command is None
+    console = Console(record=True, width=100)
+    result.print(console)
+    assert "without a reference" not in console.export_text()
 
 
 def test_robots_that_fall_or_lose_the_reference_count_as_fallen_and_until_then(evaluator):
