@@ -26,7 +26,6 @@ from legged_envs.mdp.motion_command import MotionCommandCfg
 from legged_envs.motion_reading import MotionReading
 from legged_envs.motions import MotionFiles, shipped_motions
 from legged_envs.motions.shipped import shipped_files
-from legged_envs.motions.starts import StartCfg
 from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.tasks.training_defaults import TrainingDefaults, mimic_training
@@ -245,13 +244,9 @@ def go2_mimic() -> TaskCfg:
 def g1_mimic() -> TaskCfg:
     """Make the task of a G1 with 29 joints that imitates the clips of this package.
 
-    Each episode has a reference. Episodes start more often where robots fail (BeyondMimic).
+    Each episode has a reference.
     """
-    motion = MotionCommandCfg(
-        key_bodies=("torso_link", *G1_KEY_BODIES),
-        reference_fraction=1.0,
-        starts=StartCfg(adaptive=True),
-    )
+    motion = MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES), reference_fraction=1.0)
     cfg = mimic_task(G1_29, motion)
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="motion")
     # The kernels are wider than a Go2's, because a G1 has more joints and longer limbs.

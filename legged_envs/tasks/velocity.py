@@ -7,8 +7,6 @@ import copy
 import math
 import re
 
-import mujoco
-
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     CostTermCfg,
@@ -285,8 +283,11 @@ def bound_by_ranges(robot: RobotCfg, scale: float) -> float | tuple[float, ...]:
 def _range_widths(robot: RobotCfg) -> list[float]:
     """Return the width of the range of each joint, rad, infinite for a joint without one."""
     try:
+        # MuJoCo loads OpenGL. Where that fails, making an environment says what to do.
+        import mujoco
+
         spec = mujoco.MjSpec.from_file(str(robot.path))
-    except (ValueError, FileNotFoundError):
+    except (ValueError, FileNotFoundError, RuntimeError):
         return []
     widths = {}
     for joint in spec.joints:

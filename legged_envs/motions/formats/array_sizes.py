@@ -32,8 +32,13 @@ def check_array_sizes(path: str | Path) -> None:
                 "cut the clip"
             )
         for info in archive.infolist():
-            with archive.open(info) as member:
-                _check_array(info, member)
+            try:
+                with archive.open(info) as member:
+                    _check_array(info, member)
+            # Damaged bytes make zipfile and NumPy raise more kinds of errors than can be named.
+            except Exception as error:
+                field = info.filename.removesuffix(".npy")
+                raise ValueError(f"field {field!r}: {error}") from error
 
 
 def _check_array(info: zipfile.ZipInfo, member: IO[bytes]) -> None:

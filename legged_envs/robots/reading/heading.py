@@ -9,6 +9,9 @@ from legged_envs.robots.robot import counterpart
 LEFT_WORDS = ("left", "l")
 """Words and letters for left in names, in lower case."""
 
+FRONT_AND_REAR = (("front", "rear"), ("front", "hind"), ("F", "R"), ("F", "H"))
+"""Beginnings of the names of front joints, and of the rear joints beside them."""
+
 LEAST_WIDTH = 0.02
 """Distance of two partners below which their places tell nothing about left and right, m."""
 
@@ -30,7 +33,12 @@ def turn_forward(spec: mujoco.MjSpec, notes: list[str]) -> None:
     if to_left is None:
         return
     # Forward is a right angle clockwise from left.
-    angle = float(np.arctan2(-to_left[0], to_left[1]))
+    forward = np.array((to_left[1], -to_left[0]))
+    to_front = _direction_to_front(spec)
+    if to_front is not None and forward @ to_front <= 0.0:
+        # The names contradict each other, so they tell nothing.
+        return
+    angle = float(np.arctan2(forward[1], forward[0]))
     if abs(angle) < SMALL_TURN:
         return
     quarters = round(angle / (np.pi / 2))
@@ -62,6 +70,21 @@ def _direction_to_left(spec: mujoco.MjSpec) -> np.ndarray | None:
     if extent < LEAST_WIDTH or np.linalg.norm(total) < 0.9 * extent:
         return None
     return total
+
+
+def _direction_to_front(spec: mujoco.MjSpec) -> np.ndarray | None:
+    """Return the horizontal direction from rear to front joints, or None if it is not known."""
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    places = {model.joint(i).name: data.joint(i).xanchor[:2] for i in range(1, model.njnt)}
+    total = np.zeros(2)
+    for name, place in places.items():
+        for front, rear in FRONT_AND_REAR:
+            partner = rear + name[len(front) :]
+            if name.startswith(front) and partner in places:
+                total += place - places[partner]
+    return total if np.linalg.norm(total) > LEAST_WIDTH else None
 
 
 def _is_left(name: str, partner: str) -> bool:

@@ -796,7 +796,7 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         gymutil: "generate_random_samples",
         gymtorch: "x",
         torch_utils: "quat_axis",
-        gym: "create_box",
+        gym: "create_nothing",
     }
     for owner, name in others.items():
         with pytest.raises(AttributeError, match=rf"{name}.*docs/isaacgym\.md"):
@@ -1201,8 +1201,8 @@ def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
     assert abs(wide[np.ix_(rows, columns)] - near).mean() < 0.5 * abs(wide - near).mean()
     for camera in (*cameras, narrow):
         camera.close()
-    with pytest.raises(NotImplementedError, match=r"IMAGE_COLOR.*2"):
-        gym.get_camera_image(sim, sim.envs[0], cameras[0], 2)
+    with pytest.raises((NotImplementedError, ValueError), match="7"):
+        gym.get_camera_image(sim, sim.envs[0], cameras[0], 7)
 
 
 class Window:
