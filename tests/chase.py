@@ -11,16 +11,10 @@ from tensordict import TensorDict
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
-from legged_envs.training.mimic_options import (
-    AmpCfg,
-    DaggerCfg,
-    LagrangeCfg,
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    RndCfg,
-)
+from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 
 ENVS, FRAMES, STEPS, LIMIT = 32, 3, 24, 15
 SIZES = {"policy": 3, "critic": 5, "reference": 2 * FRAMES, "critic_reference": 3 * FRAMES}

@@ -40,20 +40,21 @@ def reference_lost(
     foot_height: float | None = None,
     motion: str = "motion",
 ) -> Tensor:
-    """Return True if a robot that imitates a motion clip is too far from the clip's pose.
+    """Return True for each robot that imitates a motion clip and is too far from the clip's pose.
 
-    That is: |z − ẑ| > ``height`` for the height z of the base, or ‖g − ĝ‖ > ``tilt``, or the
-    distance of a key body from its target is above ``key_body``, or |z_f − ẑ_f| > ``foot_height``
-    for the height z_f of a foot. Robots without a clip return False. Source: BeyondMimic with
-    0.25 m, 0.8 and 0.25 m, without the feet's heights.
+    That is: |z − ẑ| > ``height`` for the height z of the base, or ‖g − ĝ‖ > ``tilt`` for the unit
+    gravity vector g in the base frame, or the distance of a key body from its target is above
+    ``key_body``, or |z_f − ẑ_f| > ``foot_height`` for the height z_f of a foot. A hat marks the
+    clip's value. It is False for robots without a clip. Source: BeyondMimic, which has 0.25 m, 0.8
+    and 0.25 m and does not check the feet.
 
     Args:
         height: Largest allowed difference of the base's height above the ground, m.
         tilt: Largest allowed norm of the difference of the unit gravity vectors.
         key_body: Largest allowed distance of a key body from its target in the base frame, m.
-        foot_height: Largest allowed difference of a foot's height above the ground, m. Below the
-            height of a step, robots that shuffle instead of stepping are lost. None: any. All feet
-            must be key bodies.
+        foot_height: Largest allowed difference of a foot's height above the ground, m. If it is
+            smaller than the height to which the clip lifts a foot, robots that drag their feet are
+            lost too. None: no limit. All feet must be key bodies.
         motion: Name of the motion command.
     """
     robot = env.robot

@@ -24,17 +24,18 @@ def policy_and_task(
     description: Path | None = None,
     reading: MotionReading | None = None,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
-    """Read a policy and make the configuration of a task as the policy was trained with it.
+    """Read a policy, and make the task configuration that it was trained with.
 
     Args:
         task_id: Registered id of the task.
         path: Policy file or run folder; None for the policy that ships with the package.
         changes: Changes to the task, on top of those that the policy was trained with.
         clips: Names of the clips that a mimic task imitates; empty for those of the policy.
-        motions: Files of the clips; empty for those of the task.
+        motions: Motion files to take clips from; empty for the motions of the task.
         description: File that describes a policy of another framework. None: `path` is a policy of
-            this package, or describes itself.
-        reading: What these files do not say. None: they say all.
+            this package, or its file also holds the description.
+        reading: What `motions` do not say about themselves, such as their frame rate. None: these
+            files are complete.
 
     Returns:
         The policy, the configuration of the task, and all changes that were made to it.
@@ -49,8 +50,8 @@ def policy_and_task(
     if has_foreign_ending or description is not None:
         if clips:
             raise ValueError(
-                "--clips names motions of this package, and a policy of another framework imitates "
-                "its own: leave it out"
+                "--clips names clips of this package, and a policy of another framework imitates "
+                "its own motions: remove --clips"
             )
         return foreign_policy_and_task(task_id, path, description, changes, motions, reading)
     if (clips or motions) and not kind_of(cfg).imitates_motions:

@@ -1,4 +1,4 @@
-"""From which states the episodes of a training start: facts for those who drive its policy."""
+"""Ranges of the states in which robots started their training: facts for users of a policy."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,16 +14,17 @@ Facts = dict[str, Any]
 
 
 def start_facts(cfg: TaskCfg) -> Facts | None:
-    """Return from which states a policy of a task starts in training.
+    """Return the ranges of the states in which robots start the episodes of a training.
 
-    Each range is that of one uniform draw. Without events at a reset, a robot starts in its default
-    pose, at rest.
+    Each range [low, high] is that of a uniform random draw. In a task without reset events, robots
+    start in their default pose, at rest.
 
     Args:
-        cfg: Task of the policy.
+        cfg: Task that the policy is trained on.
 
     Returns:
-        The entry `start` of `training`. None: methods of the task place the robots.
+        The entry `training.start` of a policy's metadata. Its entry `other` names reset events that
+        are not known here. None: the task's own code places the robots, so the ranges are unknown.
     """
     if not cfg.is_reconfigurable:
         return None
@@ -40,11 +41,11 @@ def start_facts(cfg: TaskCfg) -> Facts | None:
     for term in cfg.events.values():
         if term.mode != "reset" or term.purpose != "place":
             continue
-        add = PLACES.get(term.func)
-        if add is None:
+        add_ranges = PLACES.get(term.func)
+        if add_ranges is None:
             facts.setdefault("other", []).append(qualified_name(term.func))
         else:
-            add(facts, _arguments(term))
+            add_ranges(facts, _arguments(term))
     return facts
 
 

@@ -31,7 +31,7 @@ _MIMIC_OPTIONS = (
 OPTION_CLASSES: dict[str, tuple[str, ...]] = {
     "legged_envs.training.options": _TRAINING_OPTIONS,
     "legged_envs.training.mimic_options": _MIMIC_OPTIONS,
-    "legged_envs.training.part_options": ("AmpCfg", "RndCfg", "LagrangeCfg"),
+    "legged_envs.training.learner_options": ("AmpCfg", "RndCfg", "LagrangeCfg"),
     "legged_envs.motion_reading": ("MotionReading",),
     # Places of the same classes in earlier versions. Checkpoints name a class by its place.
     "legged_envs.rl.config": _TRAINING_OPTIONS,

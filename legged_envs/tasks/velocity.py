@@ -91,11 +91,12 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
 
 
 def set_starts(cfg: TaskCfg, speed: float = START_SPEED, offset: float = START_OFFSET) -> None:
-    """Set how far from its default pose, at rest, a robot starts its episodes.
+    """Set how fast, and how far from the default pose, robots start their episodes.
 
     Args:
         cfg: A velocity task, changed in place.
-        speed: Largest speed of the base of a robot that is not smaller than a small dog, m/s.
+        speed: Largest speed of the base, m/s. For robots lower than 0.25 m it is multiplied by
+            √(height / 0.25 m).
         offset: Largest distance of a joint from the default pose, rad.
     """
     cfg.events["root"].params["velocity"] = speed * _pace(cfg.robot)
@@ -265,14 +266,16 @@ def reach(robot: RobotCfg) -> list[float]:
 
 
 def bound_by_ranges(robot: RobotCfg, scale: float) -> float | tuple[float, ...]:
-    """Return an action scale that moves no joint target by more than the joint's range is wide.
+    """Limit an action scale, so that an action of 1 moves no joint target beyond its joint's range.
 
     Args:
-        robot: The robot. Without its file there are no ranges; making an environment names it.
+        robot: The robot. If its file cannot be read, ``scale`` is returned; making an environment
+            raises the error that names the file.
         scale: Change of a joint target by an action of 1, rad.
 
     Returns:
-        ``scale``, or one number for each joint if the range of one is narrower.
+        ``scale`` if the range of every joint is at least as wide. Otherwise one number for each
+        joint: the smaller one of ``scale`` and the width of its range.
     """
     widths = _range_widths(robot)
     if min(widths, default=scale) >= scale:

@@ -21,13 +21,13 @@ from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.parts import make_bonuses, make_constraints
 from legged_envs.training.learner.ppo import PPO
-from legged_envs.training.learner.settings import PPOSettings
+from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
+from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import AlgorithmCfg, PPOCfg
-from legged_envs.training.part_options import AmpCfg
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = PPO | Distillation | BootstrapPPO
@@ -123,7 +123,7 @@ def _make_ppo(
     upper_body_noise: float,
     style: Callable[[RobotCfg], Sequence[Motion]],
 ) -> PPO:
-    """Make PPO of a task without reference motions, and the parts that ``ppo`` switches on."""
+    """Make PPO for a task that has no reference motions, with the parts that its options name."""
     assert ppo.init_std is not None and ppo.hidden is not None, "prepare() completes the options"
     core = unwrap(env.env)
     observation = env.get_observations()
@@ -141,10 +141,10 @@ def _make_ppo(
         except ValueError as error:
             # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
             warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
-    settings = _settings(ppo)
+    assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
+    settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
+    constraints = None
     cost_critic = None
-    num_costs = 0
-    calm_envs = 0
     if ppo.lagrange.enabled:
         constraints = make_constraints(
             ppo.lagrange,
@@ -155,9 +155,7 @@ def _make_ppo(
             device=core.device,
             with_reference=False,
         )
-        parts.append(constraints)
         num_costs = len(constraints.lagrange.names)
-        calm_envs = constraints.calm_envs
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
     expert = None
     if ppo.amp.amp_reward_weight:
@@ -172,9 +170,8 @@ def _make_ppo(
         critic_inputs,
         settings,
         parts=parts,
+        constraints=constraints,
         cost_critic=cost_critic,
-        num_costs=num_costs,
-        calm_envs=calm_envs,
     )
 
 
@@ -183,26 +180,6 @@ def _make_expert(amp: AmpCfg, core: CoreVectorEnv, library: MotionLibrary) -> Ex
     # The clips are observed through the same group, so that both have the same layout.
     group = core.cfg.observations[amp.group]
     return ExpertTransitions(library, group, core.step_dt).sample
-
-
-def _settings(ppo: PPOCfg) -> PPOSettings:
-    """Return the numbers of PPO from completed options."""
-    assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
-    return PPOSettings(
-        steps_per_env=ppo.steps_per_env,
-        epochs=ppo.epochs,
-        mini_batches=ppo.mini_batches,
-        learning_rate=ppo.learning_rate,
-        max_grad_norm=ppo.max_grad_norm,
-        gamma=ppo.gamma,
-        gae_lambda=ppo.gae_lambda,
-        clip=ppo.clip,
-        clip_value=True,
-        value_loss=ppo.value_loss,
-        entropy=ppo.entropy,
-        schedule=ppo.schedule,
-        desired_kl=ppo.desired_kl,
-    )
 
 
 def _make_rsl_rl_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> BootstrapPPO:

@@ -12,9 +12,9 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_checkpoint_file
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
-from legged_envs.training.part_options import AmpCfg, LagrangeCfg, RndCfg
 
 FREE_OPTIONS = (
     "minutes",

@@ -9,8 +9,8 @@ from tyro.conf import arg, subcommand
 from legged_envs.configuration import Configuration
 from legged_envs.motion_reading import AS_FILES_SAY, MotionReading
 from legged_envs.runs.options import TaskId, Value
-from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
-from legged_envs.training.part_options import Activation
+from legged_envs.training.learner_options import Activation, OnPolicyCfg
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
 
 TRAINING_MODULES = (
     "rsl_rl",

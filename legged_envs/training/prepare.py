@@ -32,13 +32,9 @@ from legged_envs.training.checkpoint import (
     resolve_resume,
     run_folder,
 )
+from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
-from legged_envs.training.mimic_options import (
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    OnPolicyCfg,
-    teacher_path,
-)
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import (
     ALGORITHMS,
     TRAINING_MODULES,

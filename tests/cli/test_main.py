@@ -45,7 +45,8 @@ from legged_envs.policy.policy import (
 )
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import ACTOR_GROUPS, imitating
-from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
+from legged_envs.training.learner_options import LagrangeCfg
+from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.viewing.film import film_policy
 from legged_envs.viewing.scenes import make_scenes

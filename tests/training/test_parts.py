@@ -15,8 +15,8 @@ from legged_envs.training.learner.constraints import Constraints
 from legged_envs.training.learner.lagrange import Lagrange
 from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.learner.style_prior import StylePrior
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
-from legged_envs.training.part_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
 
@@ -47,7 +47,7 @@ def iterate(trainer: Trainer, times: int) -> Trainer:
 def test_a_velocity_task_is_trained_with_every_part() -> None:
     trainer = trainer_of(None, clips=("trot",))
     kinds = [type(part) for part in trainer.algorithm.parts]
-    assert kinds[:2] == [MirroredHalf, Constraints] and StylePrior in kinds
+    assert kinds[:2] == [Constraints, MirroredHalf] and StylePrior in kinds
     row = trainer.iterate()
     assert {"loss_cost/joint_torque", "loss_style_reward", "loss_rnd_reward"} <= row.keys()
     assert "loss_free_cost/joint_torque" not in row  # there is nothing without a reference

@@ -1029,13 +1029,11 @@ def test_the_evaluation_has_no_pushes_and_one_command_an_episode():
     assert "push" not in core.cfg.events
 
 
-def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
-    env = unwrap(gym.make_vec(GO2, num_envs=2))
-    mirror = MirroredHalf(env, ("policy",), ("critic",))
+def random_batch(policy_size, critic_size):
     column = torch.randn(6, 1)
-    batch = MiniBatch(
-        observations=torch.randn(6, env.group_sizes["policy"]),
-        critic_observations=torch.randn(6, env.group_sizes["critic"]),
+    return MiniBatch(
+        observations=torch.randn(6, policy_size),
+        critic_observations=torch.randn(6, critic_size),
         actions=torch.randn(6, 12),
         action_mean=torch.randn(6, 12),
         action_sigma=torch.rand(6, 12),
@@ -1045,6 +1043,12 @@ def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
         actions_log_prob=column,
         indices=torch.arange(6),
     )
+
+
+def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
+    env = unwrap(gym.make_vec(GO2, num_envs=2))
+    mirror = MirroredHalf(env, ("policy",), ("critic",))
+    batch = random_batch(env.group_sizes["policy"], env.group_sizes["critic"])
     changed = ("observations", "critic_observations", "actions", "action_mean", "action_sigma")
     before = {name: getattr(batch, name).clone() for name in changed}
     mirror.prepare(None, [batch])
@@ -1059,23 +1063,12 @@ def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
 
 def test_what_actor_and_critic_both_read_is_mirrored_once():
     env = unwrap(gym.make_vec(GO2, num_envs=2))
-    both = torch.randn(6, env.group_sizes["policy"])
-    column = torch.randn(6, 1)
-    batch = MiniBatch(
-        observations=both.clone(),
-        critic_observations=both,
-        actions=torch.randn(6, 12),
-        action_mean=torch.randn(6, 12),
-        action_sigma=torch.rand(6, 12),
-        values=column,
-        advantages=column,
-        returns=column,
-        actions_log_prob=column,
-        indices=torch.arange(6),
-    )
+    size = env.group_sizes["policy"]
+    batch = random_batch(size, size)
     batch.critic_observations = batch.observations
+    before = batch.observations.clone()
     MirroredHalf(env, ("policy",), ("policy",)).prepare(None, [batch])
-    assert not torch.equal(batch.observations[:3], both[:3])
+    assert not torch.equal(batch.observations[:3], before[:3])
 
 
 @pytest.mark.render

@@ -116,7 +116,11 @@ class Dynamics:
         return columns
 
     def _compute_mass_matrix(self) -> Tensor:
-        """Return the sum of the bodies' masses and inertias, seen from the joints."""
+        """Return the mass matrix of the joints: the sum of Jᵀ M J over the bodies.
+
+        J is the Jacobian of a body, M its mass and inertia. Shape: (num_envs, num_columns,
+        num_columns).
+        """
         jacobian = self._compute_jacobian()
         bodies = self._part.bodies
         if not self._part.is_free:
@@ -126,10 +130,11 @@ class Dynamics:
         mass = self._read_field("body_mass")[:, bodies]
         momentum = linear * mass[..., None, None]
         matrix = linear.transpose(-1, -2) @ momentum
-        spin = self._compute_inertia(bodies) @ angular
-        matrix = matrix + angular.transpose(-1, -2) @ spin
+        angular_momentum = self._compute_inertia(bodies) @ angular
+        matrix = matrix + angular.transpose(-1, -2) @ angular_momentum
         matrix = matrix.sum(1)
-        # The inertia of the motors turns with the joints alone.
+        # The inertia of a motor's rotor counts for its own joint only. `diagonal` is a view of
+        # `matrix`.
         first = NUM_ROOT_COLUMNS if self._part.is_free else 0
         armature = self._read_field("dof_armature")[:, self._columns]
         diagonal = matrix.diagonal(dim1=-2, dim2=-1)

@@ -83,20 +83,23 @@ class PictureMaker:
         return np.where(is_empty, -np.inf, -depth).astype(np.float32)
 
     def _number_bodies(self, renderer: mujoco.Renderer, env_id: int) -> np.ndarray:
-        """Return the number of the body at each pixel. Shape: (height, width), int32."""
+        """Return the segmentation id of the body at each pixel. Shape: (height, width), int32.
+
+        It is 0 for the ground and where there is nothing.
+        """
         renderer.enable_segmentation_rendering()
         try:
-            shapes = renderer.render()[..., 0]
+            geom_ids = renderer.render()[..., 0]
         finally:
             renderer.disable_segmentation_rendering()
-        # Body 0 is the ground.
-        numbers = [0]
+        # In the order of MuJoCo's bodies, which begins with the ground, then actor after actor.
+        ids = [0]
         for actor in self._sim.envs[env_id].actors:
-            numbers += actor.segmentation_ids
-        number_of_body = np.array(numbers, np.int32)
-        number_of_shape = number_of_body[self._model.geom_bodyid]
-        # The renderer has −1 where there is no shape.
-        return np.where(shapes < 0, 0, number_of_shape[shapes]).astype(np.int32)
+            ids += actor.segmentation_ids
+        id_of_body = np.array(ids, np.int32)
+        id_of_geom = id_of_body[self._model.geom_bodyid]
+        # The renderer writes −1 where it draws no geom.
+        return np.where(geom_ids < 0, 0, id_of_geom[geom_ids]).astype(np.int32)
 
     def close(self) -> None:
         """Release the renderers."""

@@ -123,7 +123,10 @@ def _start_session(path: Path, source: str | bytes) -> Any:
 
 
 def _open_for_rows(path: Path, model: Any) -> Any:
-    """Return a session of the model for any number of robots. None: it is for one robot alone."""
+    """Return an inference session that takes one row for each of any number of robots.
+
+    None: the model only takes a batch of one.
+    """
     if has_external_data(model):
         return None
     weights = {each.name for each in model.graph.initializer}

@@ -144,9 +144,12 @@ class RowNetwork:
 
 
 def robot_axes(memory: Mapping[str, torch.Tensor]) -> dict[str, int]:
-    """Return the axis of each tensor of a memory along which it has one entry for each robot.
+    """Return the axis of the robots in each tensor that a network remembers of one robot.
 
-    Tensors that have none are left out.
+    Such an axis has size 1. Tensors without one, such as constants, are left out.
+
+    Args:
+        memory: Name of a tensor → its value for one robot.
     """
     axes = {}
     for name, value in memory.items():

@@ -68,9 +68,10 @@ def grid_lines(size: float, resolution: float) -> tuple[float, ...]:
 
 
 def says_grid(term: Fields) -> bool:
-    """Return True if the parameters of a term have the `size` and `resolution` of its grid.
+    """Return True if the parameters of an observation term give `size` and `resolution`.
 
-    unitree_rl_lab leaves out those of the task's sensor. People add them.
+    They define the grid of a height scan. unitree_rl_lab does not write them into its deploy.yaml,
+    so users of a policy with a height scan have to add them.
     """
     params = term.values.get("params")
     return isinstance(params, dict) and "size" in params and "resolution" in params

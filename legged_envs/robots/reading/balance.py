@@ -1,5 +1,6 @@
 """Moves the legs of a biped so that its soles are level and its centre of mass is above them."""
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -132,25 +133,33 @@ def _sole(pose: Pose, foot: Foot) -> _Sole:
     )
 
 
-def corners(pose: Pose, shape: int) -> np.ndarray:
-    """Return the corners of a shape, or the lowest point of a ball. Shape: (n, 3), m."""
+def corners(pose: Pose, geom: int) -> np.ndarray:
+    """Return points of a geom in the world frame, m. Shape: (n, 3).
+
+    They are the vertices of a mesh, the lowest point of a sphere, or the corners of the bounding
+    box of another kind.
+
+    Args:
+        pose: Model and data of the robot.
+        geom: Index of the geom.
+    """
     model, data = pose
-    place = data.geom_xpos[shape]
-    turn = data.geom_xmat[shape].reshape(3, 3)
-    kind = model.geom_type[shape]
+    position = data.geom_xpos[geom]
+    orientation = data.geom_xmat[geom].reshape(3, 3)
+    kind = model.geom_type[geom]
     if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-        return np.asarray(place - (0.0, 0.0, model.geom_size[shape, 0]))[None]
+        return np.asarray(position - (0.0, 0.0, model.geom_size[geom, 0]))[None]
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
-        mesh = model.geom_dataid[shape]
+        mesh = model.geom_dataid[geom]
         first = model.mesh_vertadr[mesh]
         local = model.mesh_vert[first : first + model.mesh_vertnum[mesh]]
     else:
-        centre = model.geom_aabb[shape, :3]
-        half = model.geom_aabb[shape, 3:]
-        ends = list(np.ndindex(2, 2, 2))
-        signs: np.ndarray = 2 * np.array(ends) - 1
+        centre = model.geom_aabb[geom, :3]
+        half = model.geom_aabb[geom, 3:]
+        # Minus or plus along each axis: the eight corners.
+        signs = np.array(list(itertools.product((-1, 1), repeat=3)))
         local = centre + signs * half
-    return np.asarray(place + local @ turn.T)
+    return np.asarray(position + local @ orientation.T)
 
 
 def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
@@ -196,10 +205,9 @@ def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
         damping = DAMPING * np.eye(len(error))
         damped = squared + damping
         solution = np.linalg.solve(damped, error)
-        positions = data.qpos[places] - jacobian.T @ solution
-        inside = np.maximum(positions, low)
-        inside = np.minimum(inside, high)
-        data.qpos[places] = inside
+        step = jacobian.T @ solution
+        positions = data.qpos[places] - step
+        data.qpos[places] = np.clip(positions, low, high)
         mujoco.mj_forward(model, data)
     return data
 

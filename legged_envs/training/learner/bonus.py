@@ -12,7 +12,7 @@ from torch import nn
 from legged_envs.checks import check_choice
 from legged_envs.storage import MiniBatch, RolloutStorageMM
 from legged_envs.training.learner.part import Loss, Part, Pass, Step
-from legged_envs.training.part_options import RndCfg
+from legged_envs.training.learner_options import RndCfg
 
 
 class RewardBonus(Part, ABC):

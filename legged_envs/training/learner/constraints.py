@@ -38,7 +38,13 @@ class Constraints(Part):
         return rewards
 
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
-        """Update the multipliers, and subtract the weighted costs from the advantages."""
+        """Update the Lagrange multipliers, and the advantages with them.
+
+        From the advantages of the reward, those of each cost are subtracted, times its multiplier.
+
+        Returns:
+            Mean costs and multipliers by name.
+        """
         scaled = storage.cost_rewards
         cost_advantages = storage.cost_advantages
         assert scaled is not None and cost_advantages is not None

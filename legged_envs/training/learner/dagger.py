@@ -18,6 +18,7 @@ class Dagger(Part):
     """
 
     name = "dagger"
+    labels_actions = True
 
     def __init__(self, teacher: Teacher, inputs: Inputs, coefficient: float, decay_iterations: int):
         self.teacher = teacher
@@ -32,12 +33,17 @@ class Dagger(Part):
         return self.coefficient * max(0.0, 1.0 - iteration / self.decay_iterations)
 
     def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
-        """Label the states before the step with the teacher's actions."""
+        """Store the teacher's actions as labels of the states before the step.
+
+        Returns:
+            ``rewards``, unchanged. Shape: (num_envs,).
+        """
         transition = step.transition
         if self.weight(step.iteration) > 0.0:
             transition.dagger_actions = self.teacher(*self.inputs.read(step.before))
         else:
-            # The storage requires labels. Nothing reads them any more.
+            # At weight 0 the loss does not read the labels, but the storage needs some. The
+            # teacher need not be evaluated.
             transition.dagger_actions = transition.actions
         return rewards
 

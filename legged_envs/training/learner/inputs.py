@@ -54,15 +54,15 @@ class Inputs:
         return self.groups if self.reference is None else (*self.groups, *self.reference)
 
     def read(self, observation: TensorDict) -> list[torch.Tensor]:
-        """Return the arguments of the network. Shapes: (num_envs, size)."""
+        """Return the inputs of the network, one tensor for each name. Shapes: (num_envs, size)."""
         return [observation[name] for name in self.names]
 
     def keep(self, arguments: list[torch.Tensor], transition: Transition, critic: bool) -> None:
-        """Write the arguments of a network into a transition.
+        """Write the inputs of a network into a transition.
 
         Args:
-            arguments: Arguments from :meth:`read`.
-            transition: Transition of the present step.
+            arguments: Inputs from :meth:`read`.
+            transition: Transition of the present step, which is changed.
             critic: True for the fields of the critic, False for those of the actor.
         """
         groups = arguments[: len(self.groups)]
@@ -82,7 +82,7 @@ class Inputs:
             transition.reference_observations_mask = mask
 
     def stored(self, batch: MiniBatch, critic: bool) -> list[torch.Tensor]:
-        """Return the arguments of the network from a mini-batch.
+        """Return the inputs of the network from a mini-batch. Shapes: (batch, size of the input).
 
         Args:
             batch: The mini-batch.
@@ -99,12 +99,16 @@ class Inputs:
         )
 
     def rollout(self, storage: RolloutStorageMM, critic: bool) -> list[torch.Tensor]:
-        """Return the arguments of the network in all steps. Shapes: (num_steps, num_envs, size).
+        """Return the inputs of the actor or the critic in every step of a rollout.
 
         Args:
-            storage: The rollout.
-            critic: True for the buffers of the critic, False for those of the actor. A critic
-                without buffers of its own reads those of the actor.
+            storage: Storage that holds the rollout.
+            critic: True to read the critic's buffers, False to read the actor's. If the critic has
+                no buffers, the actor's are read.
+
+        Returns:
+            One tensor for each input, (num_steps, num_envs, size of the input), and the mask of the
+            reference, (num_steps, num_envs), if there is a reference.
         """
         if critic and storage.privileged_observations is not None:
             return self._split(

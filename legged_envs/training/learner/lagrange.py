@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 
 from legged_envs.checks import check_choice, check_number
-from legged_envs.training.part_options import LagrangeCfg
+from legged_envs.training.learner_options import LagrangeCfg
 from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_excess
 
 

@@ -65,6 +65,9 @@ class Part:
     name: str = ""
     """Name of the part in options, checkpoints and logs."""
 
+    labels_actions: bool = False
+    """True if the part fills ``Transition.dagger_actions``, which the rollout then keeps."""
+
     def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
         """Return the rewards of a step, with what the part adds. Shape: (num_envs,)."""
         return rewards

@@ -12,7 +12,7 @@ from legged_envs.training.learner.constraints import Constraints
 from legged_envs.training.learner.lagrange import Lagrange
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.style_prior import Expert, StylePrior
-from legged_envs.training.part_options import AmpCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 
 
 def make_constraints(

@@ -7,6 +7,7 @@ import torch
 from tensordict import TensorDict
 
 from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training.learner.constraints import Constraints
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.learner import Learner, means
 from legged_envs.training.learner.part import Part, Pass, Step
@@ -30,9 +31,9 @@ class PPO(Learner):
         critic_inputs: What the critics read.
         cfg: Options of the algorithm.
         parts: What joins the algorithm, in the order in which it is called.
-        cost_critic: Network of the value function of each cost. None: costs have no values.
-        num_costs: Number of costs.
-        calm_envs: Number of environments, the first ones, that act without exploration noise.
+        constraints: Constraints on costs, which join before ``parts``. None: there are none.
+        cost_critic: Network of the value function of each constrained cost. Required with
+            ``constraints``.
     """
 
     def __init__(
@@ -45,9 +46,8 @@ class PPO(Learner):
         cfg: PPOSettings,
         *,
         parts: Sequence[Part] = (),
+        constraints: Constraints | None = None,
         cost_critic: Any = None,
-        num_costs: int = 0,
-        calm_envs: int = 0,
     ):
         self.cfg = cfg
         """Numbers of the algorithm."""
@@ -59,12 +59,17 @@ class PPO(Learner):
         """What the critics read."""
         self.gamma = cfg.gamma
         """Discount factor per control step. The trainer changes it during the training."""
-        self.calm_envs = calm_envs
+        self.calm_envs = 0
         """Number of environments that act without exploration noise, from index 0."""
+        num_costs = 0
+        if constraints is not None:
+            self.calm_envs = constraints.calm_envs
+            num_costs = len(constraints.lagrange.names)
+            parts = (constraints, *parts)
         networks = {"actor": actor, "critic": critic}
         if cost_critic is not None:
             networks["cost_critic"] = cost_critic
-        keeps_labels = any(part.name == "dagger" for part in parts)
+        keeps_labels = any(part.labels_actions for part in parts)
         storage = _make_storage(
             observation,
             actor.num_actions,
@@ -171,11 +176,12 @@ class PPO(Learner):
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute returns and advantages of the rollout, and write them to the storage.
 
-        An episode that timed out is bootstrapped with the value of its final observation. The other
-        episodes end with value 0, or with the value of ``obs`` if they continue.
+        What follows the last step of an episode in the rollout is worth the value of its final
+        observation if the episode timed out, 0 if it was terminated, and the value of ``obs`` if it
+        goes on.
 
         Args:
-            obs: Observation after the rollout.
+            obs: Observation after the last step of the rollout.
         """
         # One pass of the critic over the observation after the rollout and all final observations
         # costs less than one pass each.

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from legged_envs.training.learner_options import OnPolicyCfg
+
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings:
@@ -36,3 +38,29 @@ class PPOSettings:
     trainer moves it."""
     desired_kl: float = 0.01
     """Target of the KL divergence with the adaptive schedule."""
+
+
+def settings_of(cfg: OnPolicyCfg, gamma: float, entropy: float, clip_value: bool) -> PPOSettings:
+    """Return the numbers of PPO from options.
+
+    Args:
+        cfg: Options that all tasks share.
+        gamma: Discount factor per control step at the start.
+        entropy: Weight of the policy's entropy in the loss.
+        clip_value: True to clip the change of value estimates.
+    """
+    return PPOSettings(
+        steps_per_env=cfg.steps_per_env,
+        epochs=cfg.epochs,
+        mini_batches=cfg.mini_batches,
+        learning_rate=cfg.learning_rate,
+        max_grad_norm=cfg.max_grad_norm,
+        gamma=gamma,
+        gae_lambda=cfg.gae_lambda,
+        clip=cfg.clip,
+        clip_value=clip_value,
+        value_loss=cfg.value_loss,
+        entropy=entropy,
+        schedule=cfg.schedule,
+        desired_kl=cfg.desired_kl,
+    )

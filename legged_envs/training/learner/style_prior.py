@@ -13,7 +13,7 @@ from legged_envs.managers import ObservationGroupCfg
 from legged_envs.motions import MotionError, MotionLibrary, MotionSample
 from legged_envs.robots import RobotCfg
 from legged_envs.training.learner.bonus import RewardBonus
-from legged_envs.training.part_options import AmpCfg
+from legged_envs.training.learner_options import AmpCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
 """Transitions: n states, and the n states one control step later. Shapes: (n, S), (n, S)."""

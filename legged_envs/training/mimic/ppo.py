@@ -10,7 +10,7 @@ from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.part import Part, Teacher
 from legged_envs.training.learner.parts import make_bonuses, make_constraints
 from legged_envs.training.learner.ppo import PPO
-from legged_envs.training.learner.settings import PPOSettings
+from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert
 from legged_envs.training.mimic.networks import MimicNetwork, MimicPolicy
 from legged_envs.training.mimic_options import MimicPPOCfg
@@ -57,10 +57,8 @@ def make_mimic_ppo(
     # The order of the networks must not change: their random weights depend on it.
     actor = MimicPolicy(_sizes(actor_inputs), frames, num_actions, cfg)
     critic = MimicNetwork(_sizes(critic_inputs), frames, 1, cfg)
-    parts: list[Part] = []
+    constraints = None
     cost_critic = None
-    num_costs = 0
-    calm_envs = 0
     if cfg.lagrange.enabled:
         constraints = make_constraints(
             cfg.lagrange,
@@ -71,10 +69,9 @@ def make_mimic_ppo(
             device=observation[ACTOR_GROUPS[0]].device,
             with_reference=True,
         )
-        parts.append(constraints)
         num_costs = len(constraints.lagrange.names)
-        calm_envs = constraints.calm_envs
         cost_critic = MimicNetwork(_sizes(critic_inputs), frames, num_costs, cfg)
+    parts: list[Part] = []
     if cfg.dagger.coefficient:
         if teacher is None:
             raise ValueError(
@@ -89,24 +86,24 @@ def make_mimic_ppo(
         critic,
         actor_inputs,
         critic_inputs,
-        _settings(cfg),
+        settings_of(cfg, cfg.gamma, cfg.entropy, clip_value=False),
         parts=parts,
+        constraints=constraints,
         cost_critic=cost_critic,
-        num_costs=num_costs,
-        calm_envs=calm_envs,
     )
 
 
 def mimic_inputs(observation: TensorDict, groups: Groups, frames: int) -> Inputs:
-    """Return what a network of a mimic task reads.
+    """Return the names and sizes of the inputs of a network that imitates motions.
 
     Args:
-        observation: Example observation of all environments.
-        groups: Names of observation, reference window and mask.
+        observation: An observation of the environments. Only its sizes are used.
+        groups: Names of the observation groups with the observation of the robot, the window of
+            reference frames and the mask, in this order.
         frames: Number of frames in a window.
 
     Raises:
-        ValueError: If a group is missing, or the window does not divide into ``frames``.
+        ValueError: If a group is missing, or the size of the window is no multiple of ``frames``.
     """
     name, window, mask = groups
     found = Inputs.of(observation, (name,), (window, mask))
@@ -121,20 +118,3 @@ def mimic_inputs(observation: TensorDict, groups: Groups, frames: int) -> Inputs
 def _sizes(inputs: Inputs) -> tuple[int, int]:
     """Return the sizes of observation and reference window."""
     return sum(inputs.sizes), inputs.reference_size
-
-
-def _settings(cfg: MimicPPOCfg) -> PPOSettings:
-    return PPOSettings(
-        steps_per_env=cfg.steps_per_env,
-        epochs=cfg.epochs,
-        mini_batches=cfg.mini_batches,
-        learning_rate=cfg.learning_rate,
-        max_grad_norm=cfg.max_grad_norm,
-        gamma=cfg.gamma,
-        gae_lambda=cfg.gae_lambda,
-        clip=cfg.clip,
-        value_loss=cfg.value_loss,
-        entropy=cfg.entropy,
-        schedule=cfg.schedule,
-        desired_kl=cfg.desired_kl,
-    )

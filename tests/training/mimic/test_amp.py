@@ -30,9 +30,10 @@ from legged_envs.training.learner.style_prior import (
     ExpertTransitions,
     StylePrior,
 )
+from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
 from legged_envs.training.mimic.ppo import make_mimic_ppo
-from legged_envs.training.mimic_options import AmpCfg, MimicPPOCfg
+from legged_envs.training.mimic_options import MimicPPOCfg
 
 
 def test_the_discriminator_tells_two_motions_apart() -> None:

@@ -16,9 +16,7 @@ from chase import (
 )
 
 from legged_envs.training.learner.lagrange import Lagrange
-from legged_envs.training.mimic_options import (
-    LagrangeCfg,
-)
+from legged_envs.training.learner_options import LagrangeCfg
 
 
 def lagrange(**cfg: Any) -> Lagrange:

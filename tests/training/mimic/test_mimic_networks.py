@@ -27,11 +27,9 @@ from tensordict import TensorDict
 from legged_envs.training.learner.bonus import Novelty
 from legged_envs.training.learner.dagger import Dagger
 from legged_envs.training.learner.style_prior import StylePrior
+from legged_envs.training.learner_options import LagrangeCfg
 from legged_envs.training.mimic.networks import MimicNetwork
-from legged_envs.training.mimic_options import (
-    LagrangeCfg,
-    MimicNetworkCfg,
-)
+from legged_envs.training.mimic_options import MimicNetworkCfg
 
 
 @ENCODERS

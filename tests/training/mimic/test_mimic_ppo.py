@@ -33,15 +33,9 @@ from chase import (
 from tensordict import TensorDict
 
 from legged_envs.training.learner.bonus import Novelty
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic.ppo import make_mimic_ppo
-from legged_envs.training.mimic_options import (
-    AmpCfg,
-    DaggerCfg,
-    LagrangeCfg,
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    RndCfg,
-)
+from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 
 
 @ENCODERS

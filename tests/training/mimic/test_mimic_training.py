@@ -37,15 +37,9 @@ from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.learner.networks import Actor
 from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic.networks import MimicNetwork, MimicPolicy
-from legged_envs.training.mimic_options import (
-    AmpCfg,
-    DaggerCfg,
-    LagrangeCfg,
-    MimicDistillationCfg,
-    MimicPPOCfg,
-    RndCfg,
-)
+from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import ALGORITHMS, PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer, train

@@ -1,6 +1,9 @@
-"""Options of the parts that join PPO. Every field is an option of ``legged-envs train``."""
+"""Options that all algorithms share: of learning, and of the parts that join PPO.
 
-from dataclasses import dataclass
+Every field is an option of ``legged-envs train``.
+"""
+
+from dataclasses import dataclass, field
 from typing import Literal
 
 from legged_envs.configuration import Configuration
@@ -119,3 +122,61 @@ class LagrangeCfg(Configuration):
     maximum: float = 1.0
     """Upper bound of the multipliers. At 1 a cost weighs as much as the reward. Far above 1, robots
     learn to fall."""
+
+
+@dataclass
+class LearningCfg(Configuration):
+    """Options that every learning algorithm has."""
+
+    steps_per_env: int = 24
+    """Number of control steps of each environment between two updates: length of a rollout."""
+
+    epochs: int = 5
+    """Number of passes over a rollout in an update."""
+
+    learning_rate: float = 1e-3
+    """Learning rate of the optimiser (Adam) at the start of the training."""
+
+    final_learning_rate: float = 1e-4
+    """Learning rate at the end of the training. It changes linearly in between."""
+
+    max_grad_norm: float = 1.0
+    """Largest L2 norm of each network's gradient. A larger gradient is scaled down to it."""
+
+
+@dataclass
+class OnPolicyCfg(LearningCfg):
+    """Options that PPO and motion-mimic PPO share."""
+
+    mini_batches: int = 4
+    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
+
+    gae_lambda: float = 0.95
+    """Factor λ of the generalised advantage estimate, per control step (Schulman et al. 2016)."""
+
+    clip: float = 0.2
+    """Clipping range ε of PPO: the probability ratio of new to old policy counts within 1 ± ε.
+
+    Without motions, the change of a value estimate is clipped to ± ε too, as in rsl_rl.
+    """
+
+    value_loss: float = 1.0
+    """Weight of the value function's loss in the total loss."""
+
+    schedule: Literal["fixed", "adaptive"] = "fixed"
+    """Schedule of the learning rate. ``fixed``: linear from ``learning_rate`` to
+    ``final_learning_rate``. ``adaptive``: divided by 1.5 if the KL divergence of a mini-batch
+    exceeds 2 · desired_kl, multiplied by 1.5 if it is below ½ · desired_kl."""
+
+    desired_kl: float = 0.01
+    """Target KL divergence of the policy from the one that collected the rollout. Only the
+    ``adaptive`` schedule uses it."""
+
+    amp: AmpCfg = field(default_factory=AmpCfg)
+    """Options of the adversarial motion prior, a reward for the style of the robot's clips."""
+
+    rnd: RndCfg = field(default_factory=RndCfg)
+    """Options of random network distillation, a reward for new observations."""
+
+    lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
+    """Options of the constraints on costs."""
