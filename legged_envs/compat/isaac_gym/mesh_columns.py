@@ -44,7 +44,7 @@ class Lattice:
     """Number of lines along y."""
 
     def shift(self, x: float, y: float) -> "Lattice":
-        """Return the same lattice at another place, ``x`` and ``y`` cells further along the axes."""
+        """Return the same lattice at another place, ``x`` and ``y`` cells further along."""
         low_x = self.low_x + x * self.cell
         low_y = self.low_y + y * self.cell
         return Lattice(low_x, low_y, self.cell, self.rows, self.columns)
