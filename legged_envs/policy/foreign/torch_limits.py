@@ -46,12 +46,14 @@ class _Bounded(TorchDispatchMode):
         for part in parts:
             if isinstance(part, torch.Tensor):
                 self._numbers += part.numel()
-        if self._numbers > MOST_NUMBERS:
-            self.excess = (
-                f"its network computes with {self._numbers:,} numbers until {operation}, and with "
-                f"at most {MOST_NUMBERS:,} it is run"
-            )
-            raise RuntimeError(self.excess)
+        if self._numbers <= MOST_NUMBERS:
+            return
+        # TorchScript tries some operations early and goes on when they fail: the first is named.
+        self.excess = self.excess or (
+            f"its network computes with {self._numbers:,} numbers until {operation}, and with "
+            f"at most {MOST_NUMBERS:,} it is run"
+        )
+        raise RuntimeError(self.excess)
 
 
 def _without_elements(tensor: torch.Tensor) -> torch.Tensor:
