@@ -35,6 +35,7 @@ TORCH_NAMES = ("cat", "where", "tanh", "sigmoid", "softmax", "gru_cell", "lstm_c
 
 FUNCTIONAL_NAMES = (
     "linear",
+    "conv1d",
     "layer_norm",
     "scaled_dot_product_attention",
     "elu",
@@ -63,6 +64,8 @@ METHOD_NAMES = (
     "sum",
     "clamp",
     "exp",
+    "sqrt",
+    "square",
     "logical_not",
     "logical_and",
     "masked_fill",

@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.inputs import Inputs
-from legged_envs.training.learner.mirror import MirroredHalf
+from legged_envs.training.learner.mirror import MirroredHalf, mirror_of
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.parts import make_bonuses, make_constraints
@@ -28,6 +29,8 @@ from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import AlgorithmCfg, PPOCfg
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = PPO | Distillation | BootstrapPPO
@@ -127,20 +130,24 @@ def _make_ppo(
     assert ppo.init_std is not None and ppo.hidden is not None, "prepare() completes the options"
     core = unwrap(env.env)
     observation = env.get_observations()
-    actor_inputs = Inputs.of(observation, ("policy",))
+    scheme_class = SCHEMES[type(ppo)] if isinstance(ppo, SchemeCfg) else None
+    groups = ("policy",) if scheme_class is None else scheme_class.groups
+    actor_inputs = Inputs.of(observation, groups)
     # A task without privileged observations shows the critic what the actor sees.
     critic_group = "critic" if "critic" in core.group_sizes else "policy"
     critic_inputs = Inputs.of(observation, (critic_group,))
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
-    actor = Actor(sum(actor_inputs.sizes), std, ppo.hidden, ppo.activation)
-    critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     parts: list[Part] = []
     if ppo.mirror:
-        try:
-            parts.append(MirroredHalf(core, actor_inputs.groups, critic_inputs.groups))
-        except ValueError as error:
-            # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
-            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
+        parts = _mirrored_half(core, actor_inputs, critic_inputs)
+    actor: Any
+    if scheme_class is None:
+        actor = Actor(sum(actor_inputs.sizes), std, ppo.hidden, ppo.activation)
+    else:
+        scheme = scheme_class(ppo, observation, std, partial(mirror_of, core) if parts else None)
+        actor = scheme.actor
+        parts.append(scheme)
+    critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
     settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
     constraints = None
@@ -169,10 +176,21 @@ def _make_ppo(
         actor_inputs,
         critic_inputs,
         settings,
+        policy_groups=("policy",),
         parts=parts,
         constraints=constraints,
         cost_critic=cost_critic,
     )
+
+
+def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> list[Part]:
+    """Return the part that mirrors mini-batches, or nothing for a task that has no mirror image."""
+    try:
+        return [MirroredHalf(core, actor.groups, critic.groups)]
+    except ValueError as error:
+        # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
+        warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
+        return []
 
 
 def _make_expert(amp: AmpCfg, core: CoreVectorEnv, library: MotionLibrary) -> Expert:

@@ -9,8 +9,16 @@ from tyro.conf import arg, subcommand
 from legged_envs.configuration import Configuration
 from legged_envs.motion_reading import AS_FILES_SAY, MotionReading
 from legged_envs.runs.options import TaskId, Value
-from legged_envs.training.learner_options import Activation, OnPolicyCfg
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
+from legged_envs.training.ppo_options import PPOCfg as PPOCfg
+from legged_envs.training.scheme_options import (
+    SCHEME_CONFIGS,
+    CTSCfg,
+    DreamWaQCfg,
+    EECfg,
+    HIMCfg,
+    TSCfg,
+)
 
 TRAINING_MODULES = (
     "rsl_rl",
@@ -23,52 +31,12 @@ TRAINING_MODULES = (
 """Modules that a training imports and that only the extra ``train`` installs."""
 
 
-@dataclass
-class PPOCfg(OnPolicyCfg):
-    """Options of PPO, for all tasks except motion-mimic tasks.
-
-    A field that is None takes the task's training default, from
-    :class:`~legged_envs.tasks.training_defaults.TrainingDefaults`.
-    """
-
-    mini_batches: int = 3
-    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
-
-    gamma: float | None = None
-    """Discount factor per control step at the start of the training. None: the task's."""
-
-    final_gamma: float | None = None
-    """Discount factor per control step at the end of the training, linear in between. None:
-    ``gamma`` if that is given, else the task's."""
-
-    hidden: tuple[int, ...] | None = None
-    """Widths of the hidden layers of actor and critic. None: the task's."""
-
-    activation: Activation = "elu"
-    """Activation function of the hidden layers."""
-
-    init_std: float | None = None
-    """Initial standard deviation of the actions, which are in −1 to 1. None: the task's. Arms and
-    heads of bipeds start with 0.4 times this value, because their swings turn the trunk."""
-
-    entropy: float | None = None
-    """Weight of the policy's entropy in the loss. A larger weight keeps more exploration noise.
-    None: the task's."""
-
-    noise_kept: float = 1.0
-    """With --warm-start: factor on the standard deviation of actions at the end of the earlier run.
-    Values below 1 reduce exploration."""
-
-    mirror: bool = True
-    """True: half of each mini-batch is mirrored left to right. Without effect with ``--learner
-    rsl_rl``, or if a term of the task does not define its mirror image."""
-
-
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
 """Options of a learning algorithm; the class selects the algorithm."""
 
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
     "ppo": PPOCfg,
+    **SCHEME_CONFIGS,
     "mmppo": MimicPPOCfg,
     "distillation": MimicDistillationCfg,
 }
@@ -120,6 +88,11 @@ class TrainCfg(Configuration):
 
     algo: Annotated[
         Annotated[PPOCfg, subcommand("ppo")]
+        | Annotated[TSCfg, subcommand("ts")]
+        | Annotated[CTSCfg, subcommand("cts")]
+        | Annotated[EECfg, subcommand("ee")]
+        | Annotated[DreamWaQCfg, subcommand("dreamwaq")]
+        | Annotated[HIMCfg, subcommand("him")]
         | Annotated[MimicPPOCfg, subcommand("mmppo")]
         | Annotated[MimicDistillationCfg, subcommand("distillation")]
         | Annotated[None, subcommand("auto")],

@@ -4,7 +4,7 @@ A mistake in an option is reported here, before environments are made or files a
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,8 @@ from legged_envs.training.options import (
     PPOCfg,
     TrainCfg,
 )
+from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, SchemeCfg
+from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.viewing.scenes import Scene, make_scenes
 
 MOST_THREADS = 256
@@ -112,6 +114,8 @@ def prepare(cfg: TrainCfg) -> Prepared:
     registered = make_task_cfg(cfg.task_id)
     defaults = make_training_defaults(cfg.task_id)
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
+    if isinstance(algo, SchemeCfg):
+        cfg = replace(cfg, changes=_with_history(cfg.changes, algo, registered))
     check_inputs("--motions", cfg.motions)
     check_reading(cfg.motion, cfg.motions)
     check_changes(cfg.changes)
@@ -241,7 +245,7 @@ def _complete_ppo(algo: PPOCfg, defaults: TrainingDefaults) -> PPOCfg:
 
 def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> None:
     """Check that options suit the kind of the task and each other."""
-    fitting = ("mmppo", "distillation") if kind.imitates_motions else ("ppo",)
+    fitting = ("mmppo", "distillation") if kind.imitates_motions else ("ppo", *SCHEME_CONFIGS)
     given = _algorithm_name(algo)
     if given not in fitting:
         raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given}")
@@ -255,8 +259,8 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
                 )
     if cfg.learner == "rsl_rl":
         _check_rsl_rl(algo)
-    if cfg.warm_start is not None and isinstance(algo, MimicDistillationCfg):
-        raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
+    if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg)):
+        raise ValueError(f"--warm-start is for ppo and mmppo; {given} begins anew")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
@@ -269,7 +273,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
 
 def _check_rsl_rl(algo: AlgorithmCfg) -> None:
     """Check that no option is switched on that rsl_rl's PPO does not have."""
-    if not isinstance(algo, PPOCfg):
+    if type(algo) is not PPOCfg:
         raise ValueError("--learner rsl_rl is for ppo alone; leave it out")
     for option, is_on in (
         ("--amp.amp-reward-weight", algo.amp.amp_reward_weight > 0.0),
@@ -317,10 +321,37 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     load_policy(teacher_path(algo))
 
 
+def _with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> dict[str, Any]:
+    """Return the changes to a task with that by which the policy sees its last observations.
+
+    They are written into policy and checkpoint, so that whoever makes the task for this policy
+    gives it the same history.
+
+    Raises:
+        ValueError: If the history is too short, contradicts the changes, or the task's own.
+    """
+    whole_number("--history", algo.history, least=2)
+    if "policy" not in task.observations:
+        raise ValueError(
+            f"a scheme needs the observation group 'policy', and the task has only "
+            f"{', '.join(task.observations)}"
+        )
+    own = task.observations["policy"].history
+    given = changes.get(HISTORY, own)
+    if given not in (1, algo.history):
+        raise ValueError(
+            f"--history {algo.history} contradicts {HISTORY} = {given}: give the same number, or "
+            "leave one out"
+        )
+    return {**changes, HISTORY: algo.history}
+
+
 def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Add to a task the observation groups that only the algorithm needs."""
     if isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight:
         task.observations.setdefault(algo.amp.group, amp_observations())
+    if isinstance(algo, SchemeCfg):
+        SCHEMES[type(algo)].add_observations(task, algo)
 
 
 def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:

@@ -37,8 +37,8 @@ class Learner:
         """The policy that learns."""
         self.actor_inputs = actor_inputs
         """What the actor reads."""
-        self.groups = actor_inputs.names
-        """Names of the observation groups that are the arguments of the policy, in order."""
+        self.groups: tuple[str, ...] = actor_inputs.names
+        """Names of the observation groups that the trained policy reads, in order."""
         self.storage = storage
         """The rollout."""
         self.transition = Transition()

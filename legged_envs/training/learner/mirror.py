@@ -33,11 +33,11 @@ class MirroredHalf(Part):
         if env.group_sizes.keys() != env.observations.groups.keys():
             raise ValueError("the task has no terms for its observations")
         robot = env.cfg.robot
-        driven = [joint for term in env.actions.terms.values() for joint in term.joints]
+        driven = _driven_joints(env)
 
-        self.actor = _mirror_of(env, actor_groups, driven)
+        self.actor = mirror_of(env, actor_groups)
         """Mirror of what the actor reads."""
-        self.critic = _mirror_of(env, critic_groups, driven)
+        self.critic = mirror_of(env, critic_groups)
         """Mirror of what the critic reads."""
         self.action = Mirror(robot, [("action", "action", len(driven))], driven)
         """Mirror of the actions."""
@@ -59,14 +59,26 @@ class MirroredHalf(Part):
         return {}
 
 
-def _mirror_of(env: CoreVectorEnv, groups: Sequence[str], driven: list[int]) -> Mirror:
-    """Return the mirror of some observation groups side by side."""
+def mirror_of(env: CoreVectorEnv, groups: Sequence[str]) -> Mirror:
+    """Return the mirror of some observation groups side by side.
+
+    Raises:
+        ValueError: If an observation term or the robot does not define its mirror image.
+    """
     terms = []
     for name in groups:
         cfg = env.cfg.observations[name]
         for term, size, _ in env.observations.groups[name].layout:
             terms.append((term, cfg.terms[term].mirror, size))
-    return Mirror(env.cfg.robot, terms, driven)
+    return Mirror(env.cfg.robot, terms, _driven_joints(env))
+
+
+def _driven_joints(env: CoreVectorEnv) -> list[int]:
+    """Return the joints that the actions drive, in the order of the actions."""
+    joints: list[int] = []
+    for term in env.actions.terms.values():
+        joints.extend(term.joints)
+    return joints
 
 
 def _mirror_rows(values: torch.Tensor, mirror: Mirror, half: int) -> None:

@@ -30,6 +30,8 @@ class PPO(Learner):
         actor_inputs: What the actor reads.
         critic_inputs: What the critics read.
         cfg: Options of the algorithm.
+        policy_groups: Observation groups that the policy reads once it is trained. None: those of
+            ``actor_inputs``.
         parts: What joins the algorithm, in the order in which it is called.
         constraints: Constraints on costs, which join before ``parts``. None: there are none.
         cost_critic: Network of the value function of each constrained cost. Required with
@@ -45,6 +47,7 @@ class PPO(Learner):
         critic_inputs: Inputs,
         cfg: PPOSettings,
         *,
+        policy_groups: Sequence[str] | None = None,
         parts: Sequence[Part] = (),
         constraints: Constraints | None = None,
         cost_critic: Any = None,
@@ -82,6 +85,8 @@ class PPO(Learner):
         super().__init__(
             networks, actor_inputs, storage, cfg.learning_rate, cfg.max_grad_norm, parts
         )
+        if policy_groups is not None:
+            self.groups = tuple(policy_groups)
         self._time_outs = torch.zeros(
             cfg.steps_per_env, storage.num_envs, dtype=torch.bool, device=storage.device
         )

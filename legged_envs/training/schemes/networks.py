@@ -1,0 +1,129 @@
+"""Actors of the schemes: they act on the present observation and on a code of the last ones."""
+
+import copy
+
+import torch
+from rsl_rl.modules import MLP
+from rsl_rl.modules.distribution import GaussianDistribution
+from torch import nn
+
+from legged_envs.training.learner.normalization import Normalization
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.schemes.encoders import make_encoder
+
+
+class HistoryNetwork(nn.Module):
+    """MLP over the present frame of a history and a code of all of its frames.
+
+    Args:
+        cfg: Options of the scheme.
+        history_size: Size of a history: frames side by side, the oldest first.
+        encoded: Size of the encoder's output.
+        code_size: Size of the code, which :meth:`code_of` makes from the encoder's output.
+        outputs: Size of the output.
+    """
+
+    def __init__(
+        self, cfg: SchemeCfg, history_size: int, encoded: int, code_size: int, outputs: int
+    ):
+        super().__init__()
+        assert cfg.hidden is not None, "prepare() completes the options"
+        self.frames = cfg.history
+        """Number of frames of a history."""
+        self.frame_size = history_size // cfg.history
+        """Size of a frame."""
+        self.obs_normalizer = Normalization(self.frame_size)
+        self.encoder = make_encoder(cfg, self.frame_size, encoded)
+        self.mlp = MLP(self.frame_size + code_size, outputs, list(cfg.hidden), cfg.activation)
+
+    def forward(self, history: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of the deployed policy. Shape: (n, history_size) → (n, outputs)."""
+        normalised = self.normalised(history)
+        return self.act(normalised, self.code(normalised))
+
+    def normalised(self, history: torch.Tensor) -> torch.Tensor:
+        """Return a history whose frames are normalised. Shape: (n, history_size)."""
+        frames = history.unflatten(1, (self.frames, self.frame_size))
+        return self.obs_normalizer(frames).flatten(1)
+
+    def present(self, history: torch.Tensor) -> torch.Tensor:
+        """Return the present frame of a history. Shape: (…, history_size) → (…, frame_size)."""
+        return history[..., -self.frame_size :]
+
+    def code(self, normalised: torch.Tensor) -> torch.Tensor:
+        """Return the code of a normalised history. Shape: (n, code_size)."""
+        return self.code_of(self.encoder(normalised))
+
+    def code_of(self, encoded: torch.Tensor) -> torch.Tensor:
+        """Return the code that the MLP sees, from the encoder's output. Shape: (n, code_size)."""
+        return encoded
+
+    def act(self, normalised: torch.Tensor, code: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for a normalised history and a code. Shape: (n, outputs)."""
+        return self.mlp(torch.cat((normalised[:, -self.frame_size :], code), dim=1))
+
+
+class HistoryActor(nn.Module):
+    """Gaussian policy whose mean a :class:`HistoryNetwork` computes.
+
+    PPO has no influence on the encoder of the network: the scheme trains it.
+
+    Args:
+        network: Network of the mean actions.
+        init_std: Initial standard deviation of each action. Shape: (num_actions,).
+    """
+
+    def __init__(self, network: HistoryNetwork, init_std: torch.Tensor):
+        super().__init__()
+        self.num_actions = len(init_std)
+        """Number of actions of a robot."""
+        self.network = network
+        """Network of the mean actions."""
+        self.distribution = GaussianDistribution(self.num_actions, init_std)
+        """Distribution of the actions for the observations of the last call."""
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions, and set ``distribution``. Shape: (n, num_actions)."""
+        return self.evaluate(*self.normalize(*inputs))
+
+    @torch.no_grad()
+    def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Return the arguments of :meth:`evaluate` from observation groups."""
+        history = inputs[0]
+        return [self.network.normalised(history)]
+
+    def evaluate(self, *normalised: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions for normalised inputs, and set ``distribution``."""
+        history = normalised[0]
+        mean = self.network.act(history, self.code(*normalised))
+        self.distribution.update(mean)
+        return mean
+
+    def code(self, *normalised: torch.Tensor) -> torch.Tensor:
+        """Return the code that the policy acts on while it trains. Shape: (n, code_size)."""
+        history = normalised[0]
+        with torch.no_grad():
+            return self.network.code(history)
+
+    def update_normalizers(self, *inputs: torch.Tensor) -> None:
+        """Update the running means and variances with a rollout. Shapes: (…, size)."""
+        history = inputs[0]
+        frames = self.network.present(history)
+        self.network.obs_normalizer.update(frames.flatten(0, -2))
+
+    @property
+    def output_std(self) -> torch.Tensor:
+        """Standard deviation of each action. Shape: (num_actions,)."""
+        return self.distribution.std_param.detach()
+
+    def as_jit(self) -> HistoryNetwork:
+        """Return a copy of the network of the mean on the CPU, for ``torch.jit.script``."""
+        return copy.deepcopy(self.network).cpu().eval()
+
+    def as_onnx(self, verbose: bool = False) -> HistoryNetwork:
+        """Return a copy of the network of the mean on the CPU, for ``torch.onnx.export``.
+
+        Args:
+            verbose: Not used; part of rsl_rl's interface.
+        """
+        return self.as_jit()

@@ -1,0 +1,154 @@
+"""Base of the training schemes: the part of PPO that trains the encoder of a history."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from tensordict import TensorDict
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
+from legged_envs.mdp import observations
+from legged_envs.mdp.symmetry import Mirror
+from legged_envs.storage import MiniBatch
+from legged_envs.training.learner.part import Loss, Part, Pass, Step
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.schemes.networks import HistoryActor
+
+MirrorOf = Callable[[Sequence[str]], Mirror]
+"""Returns the mirror of some observation groups side by side."""
+
+LABELS = "labels"
+"""Name of the observation group with what an estimator learns, which only the training sees."""
+
+
+class Scheme(Part, ABC):
+    """What a policy without eyes learns from its past, beside PPO.
+
+    The actor reads the group ``policy``, which has a history. A scheme makes this actor, and trains
+    the encoder of its history on the same mini-batches as PPO, with an optimiser of its own.
+
+    Args:
+        cfg: Completed options of the scheme.
+        observation: Example observation of all environments.
+        init_std: Initial standard deviation of each action. Shape: (num_actions,).
+        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored. Else None.
+    """
+
+    groups: ClassVar[tuple[str, ...]] = ("policy",)
+    """Observation groups that the actor reads while it trains. Deployed, it reads ``policy``."""
+
+    actor: HistoryActor
+    """The policy."""
+
+    optimizer: torch.optim.Optimizer
+    """Optimiser of the encoder, and of the networks that only the scheme needs."""
+
+    def __init__(
+        self,
+        cfg: Any,
+        observation: TensorDict,
+        init_std: torch.Tensor,
+        mirror_of: MirrorOf | None,
+    ):
+        self.cfg = cfg
+        """Options of the scheme."""
+        self.mirror_of = mirror_of
+        """Makes mirrors, if the first half of each mini-batch is mirrored. Else None."""
+
+    @classmethod
+    def add_observations(cls, task: TaskCfg, cfg: Any) -> None:
+        """Add to a task the observation groups that the scheme needs besides ``policy``.
+
+        Args:
+            task: Configuration of the task, which is changed.
+            cfg: Options of the scheme.
+
+        Raises:
+            ValueError: If the task lacks what the scheme learns from.
+        """
+
+    @abstractmethod
+    def loss(self, done: Pass) -> Loss:
+        """Return the loss of the encoder for a mini-batch, and numbers to report by name."""
+
+    def kept(self, observation: TensorDict, group: str) -> "Kept":
+        """Return a store of an observation group of each step, which mirrors as PPO does.
+
+        Args:
+            observation: Example observation of all environments.
+            group: Name of the group.
+        """
+        mirror = None if self.mirror_of is None else self.mirror_of((group,))
+        return Kept(observation[group], self.cfg.steps_per_env, mirror)
+
+    def learn(self, done: Pass) -> Loss:
+        """Make one step of the scheme's optimiser."""
+        loss, numbers = self.loss(done)
+        assert loss is not None
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return None, {self.name: loss, **numbers}
+
+    def state(self) -> dict[str, Any]:
+        """Return the optimiser of the scheme, for checkpoints."""
+        return {"scheme_optimizer": self.optimizer}
+
+
+def make_optimizer(cfg: SchemeCfg, *networks: torch.nn.Module) -> torch.optim.Optimizer:
+    """Make the optimiser of the networks that a scheme trains."""
+    parameters: list[torch.nn.Parameter] = []
+    for network in networks:
+        parameters.extend(network.parameters())
+    return torch.optim.Adam(parameters, lr=cfg.encoder_learning_rate, fused=True)
+
+
+class Kept:
+    """An observation group of each step of a rollout, which the rollout buffer does not keep.
+
+    Args:
+        example: The group of all environments. Shape: (num_envs, size).
+        num_steps: Number of control steps in a rollout.
+        mirror: Mirror of the group, if the first half of each mini-batch is mirrored. Else None.
+    """
+
+    def __init__(self, example: torch.Tensor, num_steps: int, mirror: Mirror | None):
+        self.mirror = mirror
+        """Mirror of the group. None: mini-batches are not mirrored."""
+        self.values = torch.zeros_like(example).repeat(num_steps, 1, 1)
+        """The group, step after step. Shape: (num_steps, num_envs, size)."""
+
+    def keep(self, step: Step, values: torch.Tensor) -> None:
+        """Store the group of one step. Shape: (num_envs, size)."""
+        self.values[step.index] = values
+
+    def rows(self, batch: MiniBatch) -> torch.Tensor:
+        """Return the rows of a mini-batch, mirrored as its other rows are. Shape: (batch, size)."""
+        rows = self.values.flatten(0, 1)[batch.indices]
+        if self.mirror is not None:
+            half = len(rows) // 2
+            rows[:half] = self.mirror(rows[:half])
+        return rows
+
+
+def add_labels(task: TaskCfg) -> None:
+    """Add the group :data:`LABELS`: velocity of the base, and contacts and heights of the feet."""
+    labels = {
+        "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),
+        "foot_contact": ObservationTermCfg(observations.foot_contact, mirror="foot"),
+        "foot_height": ObservationTermCfg(observations.foot_height, scale=5.0, mirror="foot"),
+    }
+    task.observations[LABELS] = ObservationGroupCfg(labels)
+
+
+def velocity_error(estimate: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the root mean square error of the estimated velocity, m/s.
+
+    Args:
+        estimate: Estimates, the velocity first. Shape: (n, at least 3).
+        labels: Labels, the velocity first. Shape: (n, at least 3).
+    """
+    error = (estimate[:, :3] - labels[:, :3]).detach()
+    return error.square().sum(dim=1).mean().sqrt()
