@@ -62,6 +62,8 @@ NUMBERS_ABOVE_ZERO = (
     "init_std",
     "init_free_std",
     "noise_kept",
+    "encoder_learning_rate",
+    "temperature",
 )
 """Names of float options that must be above 0. All others must be at least 0."""
 

@@ -79,8 +79,8 @@ class DreamWaQ(Scheme):
             network.code_size, network.frame_size, list(cfg.decoder_hidden), cfg.activation
         ).to(observation["policy"].device)
         self.labels = self.kept(observation, LABELS)
+        # Histories after each step, of which the last frame is the next observation.
         self.following = self.kept(observation, "policy")
-        """Histories after each step of the rollout."""
         self.optimizer = make_optimizer(cfg, network.encoder, self.decoder)
 
     @classmethod

@@ -77,8 +77,8 @@ class HybridInternalModel(Scheme):
         prototypes = nn.Linear(cfg.latent, cfg.prototypes, bias=False)
         self.prototypes = prototypes.to(history.device)
         self.labels = self.kept(observation, LABELS)
+        # Histories after each step, of which the last frame is the next observation.
         self.following = self.kept(observation, "policy")
-        """Histories after each step of the rollout."""
         self.optimizer = make_optimizer(cfg, network.encoder, self.target, self.prototypes)
 
     @classmethod

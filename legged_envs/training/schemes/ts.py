@@ -78,7 +78,8 @@ class TeacherStudent(Scheme):
 
     name = "student"
     groups: ClassVar[tuple[str, ...]] = ("policy", "critic")
-    actor_class: type[TeacherActor] = TeacherActor
+
+    actor_class: ClassVar[type[TeacherActor]] = TeacherActor
     """Class of the policy."""
 
     def __init__(

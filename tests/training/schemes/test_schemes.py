@@ -1,0 +1,235 @@
+"""Every training scheme trains its policy, writes it, and resumes to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from legged_envs.envs import make_core
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.policy import load_policy
+from legged_envs.training.options import TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.scheme_options import (
+    SCHEME_CONFIGS,
+    CTSCfg,
+    DreamWaQCfg,
+    EECfg,
+    HIMCfg,
+    SchemeCfg,
+    TSCfg,
+)
+from legged_envs.training.schemes.cts import ROLE
+from legged_envs.training.schemes.scheme import LABELS
+from legged_envs.training.trainer import Trainer
+
+BLIND = "Legged/Go2-Blind-v0"
+FRAME = 45
+HISTORY = 5
+NUM_ENVS = 16
+
+
+def options_of(name: str, **options: Any) -> Any:
+    small: dict[str, Any] = {
+        "steps_per_env": 4,
+        "epochs": 2,
+        "mini_batches": 2,
+        "hidden": (16,),
+        "history": HISTORY,
+        "encoder_hidden": (16,),
+    }
+    return SCHEME_CONFIGS[name](**{**small, **options})
+
+
+def trainer_of(algo: SchemeCfg, folder: Path | None = None, task_id: str = BLIND) -> Trainer:
+    cfg = TrainCfg(task_id, num_envs=NUM_ENVS, run_dir=folder, iterations=9, video=False)
+    return Trainer(prepare(replace(cfg, algo=algo)), Console(quiet=True))
+
+
+def iterate(trainer: Trainer, times: int) -> Trainer:
+    for _ in range(times):
+        trainer.set_schedule()
+        trainer.iterate()
+    return trainer
+
+
+def scheme_of(trainer: Trainer) -> Any:
+    return trainer.algorithm.parts[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoder"),
+    [("ts", "tcn"), ("cts", "moe"), ("ee", "mlp"), ("dreamwaq", "mlp"), ("him", "mlp")],
+)
+def test_the_policy_in_the_file_is_the_student_and_its_task_has_its_history(
+    name: str, encoder: str, tmp_path: Path
+) -> None:
+    trainer = iterate(trainer_of(options_of(name, encoder=encoder), tmp_path), 1)
+    trainer.export()
+    policy, cfg, _ = policy_and_task(BLIND, tmp_path / "policy.safetensors")
+    assert tuple(policy.inputs) == ("policy",)
+    assert cfg.observations["policy"].history == HISTORY
+    core = make_core(cfg, 3)
+    policy.check(core)
+    core.reset(seed=0)
+    histories = torch.randn(3, HISTORY * FRAME)
+    expected = trainer.algorithm.get_policy().network(histories)
+    torch.testing.assert_close(policy(histories), expected)
+    assert core.observations.groups["policy"].value.shape == (3, HISTORY * FRAME)
+
+
+@pytest.mark.parametrize("name", SCHEME_CONFIGS)
+def test_a_resumed_run_is_the_run_that_never_stopped(
+    name: str, tmp_path: Path, assert_same: Callable[..., None]
+) -> None:
+    algo = options_of(name)
+    whole = iterate(trainer_of(algo, tmp_path), 3)
+    iterate(trainer_of(algo, tmp_path), 2).save()
+    cfg = TrainCfg(BLIND, resume=tmp_path)
+    resumed = iterate(Trainer(prepare(cfg), Console(quiet=True)), 1)
+    assert_same(whole.algorithm.save(), resumed.algorithm.save())
+
+
+@pytest.mark.parametrize("name", SCHEME_CONFIGS)
+def test_ppo_and_scheme_train_networks_of_their_own(name: str) -> None:
+    trainer = trainer_of(options_of(name))
+    scheme = scheme_of(trainer)
+    actor = scheme.actor
+    own = {
+        id(parameter) for group in scheme.optimizer.param_groups for parameter in group["params"]
+    }
+    assert {id(parameter) for parameter in actor.network.encoder.parameters()} <= own
+    inputs = actor.normalize(*trainer.algorithm.actor_inputs.read(trainer.env.get_observations()))
+    actor.zero_grad()
+    actor.evaluate(*inputs).square().sum().backward()
+    assert all(parameter.grad is None for parameter in actor.network.encoder.parameters())
+    assert all(parameter.grad is not None for parameter in actor.network.mlp.parameters())
+    if isinstance(scheme.cfg, TSCfg):
+        # PPO trains the teacher.
+        gradients = [parameter.grad for parameter in actor.teacher.parameters()]
+        assert all(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients)
+
+
+@pytest.mark.parametrize("name", SCHEME_CONFIGS)
+def test_what_a_scheme_learns_gets_better_on_the_same_robots(name: str) -> None:
+    torch.manual_seed(0)
+    algo = options_of(name, encoder_hidden=(64,))
+    trainer = trainer_of(algo)
+    key = f"loss_{scheme_of(trainer).name}"
+    # Physics and policy stay as they are: the encoder alone learns.
+    losses = []
+    for _ in range(12):
+        trainer.algorithm.learning_rate = 0.0
+        for group in trainer.algorithm.optimizer.param_groups:
+            group["lr"] = 0.0
+        losses.append(trainer.iterate()[key])
+    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
+
+
+def test_labels_are_velocity_contacts_and_heights_before_the_step() -> None:
+    trainer = trainer_of(options_of("ee"))
+    scheme = scheme_of(trainer)
+    core = trainer.core
+    observation = trainer.env.get_observations()
+    before = observation[LABELS].clone()
+    torch.testing.assert_close(before[:, :3], core.robot.lin_vel_b)
+    assert before.shape[1] == 3 + 4 + 4
+    with torch.inference_mode():
+        actions = trainer.algorithm.act(observation)
+        trainer.algorithm.process_env_step(*trainer.env.step(actions))
+    torch.testing.assert_close(scheme.labels.values[0], before)
+
+
+def test_mirrored_rows_have_mirrored_labels() -> None:
+    trainer = trainer_of(options_of("ee"))
+    scheme = scheme_of(trainer)
+    scheme.labels.values.normal_()
+    storage = trainer.algorithm.storage
+    iterate(trainer, 1)
+    scheme.labels.values.normal_()
+    indices = torch.arange(8)
+
+    class Rows:
+        pass
+
+    rows: Any = Rows()
+    rows.indices = indices
+    labels = scheme.labels.rows(rows)
+    plain = scheme.labels.values.flatten(0, 1)[indices]
+    torch.testing.assert_close(labels[4:], plain[4:])
+    # y of the velocity changes its sign; left and right feet change places.
+    sides = trainer.core.cfg.robot.foot_mirror
+    torch.testing.assert_close(labels[:4, :3], plain[:4, :3] * torch.tensor([1.0, -1.0, 1.0]))
+    torch.testing.assert_close(labels[:4, 3:7], plain[:4, 3:7][:, list(sides)])
+    torch.testing.assert_close(labels[:4, 7:], plain[:4, 7:][:, list(sides)])
+    assert storage.num_envs == NUM_ENVS
+
+
+@pytest.mark.parametrize("name", ["dreamwaq", "him"])
+def test_the_next_observation_of_an_episode_that_ends_is_its_true_last_one(name: str) -> None:
+    trainer = trainer_of(options_of(name))
+    scheme = scheme_of(trainer)
+    observation = trainer.env.get_observations()
+    last = trainer.env.max_episode_length - 1
+    trainer.env.episode_length_buf = torch.full((NUM_ENVS,), last)
+    with torch.inference_mode():
+        actions = trainer.algorithm.act(observation)
+        after, rewards, dones, extras = trainer.env.step(actions)
+        trainer.algorithm.process_env_step(after, rewards, dones, extras)
+    assert dones.all()
+    kept = scheme.following.values[0]
+    torch.testing.assert_close(kept, extras["final_obs"]["policy"])
+    assert not torch.equal(kept, after["policy"])
+
+
+def test_teachers_and_students_are_spread_evenly_and_act_on_codes_of_their_own() -> None:
+    trainer = trainer_of(options_of("cts"))
+    actor = scheme_of(trainer).actor
+    observation = trainer.env.get_observations()
+    role = observation[ROLE].squeeze(1)
+    assert role.tolist() == [0.0, 1.0, 1.0, 1.0] * 4
+    history, privileged, roles = actor.normalize(*trainer.algorithm.actor_inputs.read(observation))
+    code = actor.code(history, privileged, roles)
+    torch.testing.assert_close(code[role == 1], actor.teacher_code(privileged)[role == 1])
+    torch.testing.assert_close(code[role == 0], actor.network.code(history)[role == 0])
+    torch.testing.assert_close(code.norm(dim=1), torch.ones(NUM_ENVS), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("algo", "options", "message"),
+    [
+        (EECfg(history=1), {}, r"--history.*1"),
+        (EECfg(history=4), {"changes": {"observations.policy.history": 6}}, r"4.*6"),
+        (EECfg(), {"task_id": "Legged/Go2-Mimic-v0"}, "mmppo"),
+        (EECfg(), {"learner": "rsl_rl"}, "--learner rsl_rl"),
+        (HIMCfg(), {"warm_start": Path("runs")}, "--warm-start"),
+        (CTSCfg(teacher_share=1.0), {}, r"--teacher-share.*1"),
+        (TSCfg(), {"changes": {"observations.critic": None}}, "'critic'"),
+        (DreamWaQCfg(latent=0), {}, "--latent"),
+        (HIMCfg(temperature=0.0), {}, "--temperature"),
+        (EECfg(encoder_learning_rate=0.0), {}, "--encoder-learning-rate"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    algo: SchemeCfg, options: dict[str, Any], message: str
+) -> None:
+    cfg: dict[str, Any] = {"task_id": BLIND, "num_envs": NUM_ENVS, **options}
+    with pytest.raises(ValueError, match=message):
+        prepare(TrainCfg(algo=algo, **cfg))
+
+
+def test_convolutions_that_need_more_frames_name_the_number() -> None:
+    with pytest.raises(ValueError, match=r"--history of at least 7, got 5"):
+        trainer_of(options_of("ee", encoder="tcn", encoder_hidden=(8, 8)))
+
+
+def test_a_policy_of_a_scheme_is_loaded_as_any_other(tmp_path: Path) -> None:
+    trainer = iterate(trainer_of(options_of("ee"), tmp_path), 1)
+    trainer.export()
+    assert load_policy(tmp_path).changes == {"observations.policy.history": HISTORY}
