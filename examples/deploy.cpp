@@ -118,7 +118,8 @@ float of_half(const char* from) {
 
 struct Network {
   Json steps;
-  std::string input, output, contract;
+  std::string contract;
+  std::vector<std::string> inputs, outputs;
   std::map<std::string, Row> weights;
 
   explicit Network(const std::string& path) {
@@ -130,8 +131,8 @@ struct Network {
     const Json header = parse(bytes.substr(8, size)), &about = header["__metadata__"];
     const Json network = parse(about["network"].text);
     contract = about["contract"].text;
-    input = network["inputs"].items[0].text;
-    output = network["outputs"].items[0].text;
+    for (const Json& input : network["inputs"].items) inputs.push_back(input.text);
+    for (const Json& output : network["outputs"].items) outputs.push_back(output.text);
     steps = network["steps"];
     for (std::size_t i = 0; i < header.keys.size(); ++i) {
       if (header.keys[i] == "__metadata__") continue;
@@ -149,37 +150,101 @@ struct Network {
     }
   }
 
-  Row operator()(const Row& observation) const {
-    std::map<std::string, Row> values{{input, observation}};
+  // The outputs for the inputs of one robot: observation and memory in, actions and memory out.
+  std::vector<Row> operator()(const std::vector<Row>& arguments) const {
+    std::map<std::string, Row> values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) values[inputs[i]] = arguments.at(i);
+    std::map<std::string, std::size_t> parts;  // of a row that a step has cut: their number
+    std::deque<Row> constants;
+    const auto find = [&](const Json& argument) {
+      if (argument.kind != 'o') {
+        constants.emplace_back(1, static_cast<float>(argument.number));
+        return static_cast<const Row*>(&constants.back());
+      }
+      const std::string& name = argument["of"].text;
+      return static_cast<const Row*>(&(values.count(name) ? values : weights).at(name));
+    };
     for (const Json& step : steps.items) {
-      const std::string& name = step["operation"].text;
-      std::vector<const Row*> of;
-      for (const Json& argument : step["arguments"].items) {
-        const std::string& value = argument["of"].text;
-        of.push_back(&(values.count(value) ? values : weights).at(value));
+      const std::string &name = step["name"].text, &operation = step["operation"].text;
+      const std::vector<Json>& given = step["arguments"].items;
+      if (operation == "chunk") parts[name] = static_cast<std::size_t>(given.at(1).number);
+      if (operation == "cat") {
+        for (const Json& part : given.at(0).items) {
+          const Row* row = find(part);
+          values[name].insert(values[name].end(), row->begin(), row->end());
+        }
+      } else if (operation == "getitem") {
+        const std::string& source = given.at(0)["of"].text;
+        values[name] = taken(values.at(source), given.at(1), parts.count(source) ? parts.at(source) : 1);
+      } else {
+        std::vector<const Row*> rows;
+        for (const Json& argument : given) rows.push_back(find(argument));
+        values[name] = apply(operation, name, rows);
       }
-      Row result = *of[0];
-      const bool linear = name == "linear", two = name == "sub" || name == "truediv";
-      const std::size_t size = linear ? of[2]->size() * result.size() : two ? result.size() : 0;
-      if (size && of[1]->size() != size) throw std::runtime_error("the numbers of " + step["name"].text + " do not fit");
-      for (std::size_t i = 0; i < result.size() && !linear; ++i) {
-        float& x = result[i];
-        if (name == "sub") x -= (*of[1])[i];
-        else if (name == "truediv") x /= (*of[1])[i];
-        else if (name == "elu") x = x > 0.0f ? x : std::expm1(x);
-        else if (name == "relu") x = std::max(x, 0.0f);
-        else if (name == "tanh") x = std::tanh(x);
-        else throw std::runtime_error("this network has the operation " + name + ", add it here");
-      }
-      if (linear) {
-        const Row &x = *of[0], &weight = *of[1];
-        result = *of[2];
-        for (std::size_t i = 0; i < result.size(); ++i)
-          for (std::size_t j = 0; j < x.size(); ++j) result[i] += weight[i * x.size() + j] * x[j];
-      }
-      values[step["name"].text] = result;
     }
-    return values.at(output);
+    std::vector<Row> results;
+    for (const std::string& output : outputs) results.push_back(values.at(output));
+    return results;
+  }
+
+  // Part of a row: [:, from:to], or one of equal parts.
+  static Row taken(const Row& row, const Json& index, std::size_t number) {
+    const long size = static_cast<long>(row.size());
+    long from = 0, to = size;
+    if (index.kind == 'd') {
+      from = static_cast<long>(index.number) * size / static_cast<long>(number);
+      to = from + size / static_cast<long>(number);
+    } else {
+      const std::vector<Json>& bounds = index.items.at(1)["slice"].items;
+      if (bounds.at(0).kind == 'd') from = static_cast<long>(bounds.at(0).number);
+      if (bounds.at(1).kind == 'd') to = static_cast<long>(bounds.at(1).number);
+      if (from < 0) from += size;
+      if (to < 0) to += size;
+    }
+    if (from < 0 || to < from || to > size) throw std::runtime_error("the network takes numbers that are not there");
+    return Row(row.begin() + from, row.begin() + to);
+  }
+
+  static Row apply(const std::string& operation, const std::string& name, const std::vector<const Row*>& rows) {
+    const Row& x = *rows.at(0);
+    const auto wrong = [&] { return std::runtime_error("the numbers of " + name + " do not fit"); };
+    if (operation == "unflatten" || operation == "flatten") return x;  // a row has no other shape
+    if (operation == "linear") {
+      const Row& weight = *rows.at(1);
+      Row result = *rows.at(2);
+      if (weight.size() != result.size() * x.size()) throw wrong();
+      for (std::size_t i = 0; i < result.size(); ++i)
+        for (std::size_t j = 0; j < x.size(); ++j) result[i] += weight[i * x.size() + j] * x[j];
+      return result;
+    }
+    if (operation == "sum") {
+      float total = 0.0f;
+      for (const float number : x) total += number;
+      return Row(1, total);
+    }
+    if (operation == "add" || operation == "sub" || operation == "mul" || operation == "truediv") {
+      const Row& y = *rows.at(1);  // of one number, or of a frame of the past: the same for all
+      if (x.empty() || y.empty()) throw wrong();
+      const std::size_t size = std::max(x.size(), y.size());
+      if (size % x.size() || size % y.size()) throw wrong();
+      Row result(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        const float a = x[i % x.size()], b = y[i % y.size()];
+        result[i] = operation == "add" ? a + b : operation == "sub" ? a - b : operation == "mul" ? a * b : a / b;
+      }
+      return result;
+    }
+    Row result = x;
+    for (float& number : result) {
+      if (operation == "elu") number = number > 0.0f ? number : std::expm1(number);
+      else if (operation == "relu") number = std::max(number, 0.0f);
+      else if (operation == "tanh") number = std::tanh(number);
+      else if (operation == "sigmoid") number = 1.0f / (1.0f + std::exp(-number));
+      else if (operation == "square") number *= number;
+      else if (operation == "sqrt") number = std::sqrt(number);
+      else if (operation != "chunk") throw std::runtime_error("this network has the operation " + operation + ", add it here");
+    }
+    return result;
   }
 };
 
@@ -205,6 +270,7 @@ struct Controller {
   Json about;
   Numbers fallback, scale, rest, action;
   std::vector<std::size_t> driven;  // the joint of each action
+  std::vector<Row> memory;          // of the network; an episode begins with zeros
   double time = 0.0;
   std::size_t kept = 1;
   std::deque<std::map<std::string, Numbers>> past;  // the newest first
@@ -223,6 +289,8 @@ struct Controller {
     }
     if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
+    if (about.has("memory"))
+      for (const Json& size : about["memory"].items) memory.emplace_back(static_cast<std::size_t>(size.number), 0.0f);
     for (const Json& term : about["observation"].items)
       if (term.has("steps_ago")) kept = std::max(kept, 1 + static_cast<std::size_t>(term["steps_ago"].number));
     for (const Json& terms : about["inputs"].items)
@@ -263,7 +331,11 @@ struct Controller {
       }
     }
 
-    const Row output = network(observation);
+    std::vector<Row> arguments{observation};
+    arguments.insert(arguments.end(), memory.begin(), memory.end());
+    const std::vector<Row> results = network(arguments);
+    memory.assign(results.begin() + 1, results.end());
+    const Row& output = results[0];
     if (output.size() != action.size()) throw std::runtime_error("the network gives another number of actions");
     Numbers target = rest;
     time += about["control_dt"].number;

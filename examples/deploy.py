@@ -36,6 +36,8 @@ class Controller:  # from a command and what a robot measures to the targets of 
             0.0 * self.scale,
             about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
         )
+        memory = about.get("memory", {})  # of the network; an episode begins with zeros
+        self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
         self.terms = [term for terms in about["inputs"].values() for term in terms]
 
     def __call__(self, command, quat, gyro, q, dq, scan=()):
@@ -78,9 +80,9 @@ class Controller:  # from a command and what a robot measures to the targets of 
             for value, term in parts
         ]
         self.observation = np.concatenate(parts, dtype=np.float32).clip(-self.bound, self.bound)
-        self.action = np.clip(
-            self.network.run(None, {"obs": self.observation[None]})[0][0], -self.limit, self.limit
-        )
+        actions, *after = self.network.run(None, {"obs": self.observation[None], **self.memory})
+        self.memory = dict(zip(self.memory, after, strict=True))
+        self.action = np.clip(actions[0], -self.limit, self.limit)
         target, self.time = self.rest.copy(), self.time + about["control_dt"]
         for offset, swing in zip(
             gait["offsets"], gait["swing"], strict=True

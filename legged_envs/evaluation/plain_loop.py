@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import torch
 
+from legged_envs.policy.memory import MEMORY_KEY
 from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
 from legged_envs.policy.policy import Policy
 from legged_envs.policy.weights_file import LARGEST_HEADER, check_file_size
@@ -304,9 +305,16 @@ def _read_onnx(path: Path) -> tuple[Contract, NetworkFunction]:
     # The slowest of the runtimes, and the one that needs no further package.
     evaluator: Any = ReferenceEvaluator(model)
 
+    sizes: dict[str, int] = contract.get(MEMORY_KEY, {})
+    memory: dict[str, np.ndarray] = {}
+
     def run(observation: np.ndarray) -> np.ndarray:
-        actions: np.ndarray = evaluator.run(None, {"obs": observation})[0]
-        return actions
+        if not memory:
+            for name, size in sizes.items():
+                memory[name] = np.zeros((len(observation), size), np.float32)
+        actions, *after = evaluator.run(None, {"obs": observation, **memory})
+        memory.update(zip(sizes, after, strict=True))
+        return np.asarray(actions)
 
     return contract, run
 

@@ -177,6 +177,7 @@ def _episodes(
     high = torch.from_numpy(space.high)
     generator = torch.Generator().manual_seed(cfg.seed)
     observation, _ = envs.reset(seed=cfg.seed)
+    policy.reset()
     while wanted.any():
         raise_if_interrupted()
         action = policy(*(observation[group] for group in policy.inputs))
@@ -202,6 +203,7 @@ def _episodes(
                 yield present.take(env_id)
             wanted[ended] = (wanted[ended] - 1).clamp(min=0)
             present.begin(ended)
+            policy.reset(terminated | truncated)
         observation = after
 
 

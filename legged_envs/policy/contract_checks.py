@@ -10,6 +10,7 @@ CONTRACT_TYPES: dict[str, type] = {
     "clips": list,
     "inputs": dict,
     "observation": list,
+    "memory": dict,
 }
 """Types of the entries of a contract that this package reads."""
 
@@ -33,6 +34,13 @@ def check_contract(entries: Any) -> None:
             raise ValueError(
                 f"{group!r} of its contract is not a list of terms, "
                 "each with a name, a size and a scale"
+            )
+
+    for name, size in entries.get("memory", {}).items():
+        if type(size) is not int or not 1 <= size <= LARGEST_TERM:
+            raise ValueError(
+                f"memory {name!r} of its contract must have a size of 1 to {LARGEST_TERM:,}, "
+                f"got {shorten(str(size), 100)}"
             )
 
 

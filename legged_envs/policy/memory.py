@@ -1,8 +1,12 @@
 """Memory of networks that remember the past of each robot, such as an LSTM."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import torch
+
+MEMORY_KEY = "memory"
+"""Entry of a contract with the size of each part of a network's memory, by name."""
 
 
 @runtime_checkable
@@ -22,3 +26,50 @@ def clear_memory(network: object, ended: torch.Tensor | None) -> None:
     """
     if isinstance(network, HasMemory):
         network.reset(ended)
+
+
+class RememberingNetwork:
+    """A network that takes its memory as arguments, as a policy that keeps the memory itself.
+
+    Args:
+        network: Function of observations and of the parts of the memory, each (n, size). It returns
+            the actions and the parts of the memory for the next step.
+        sizes: Size of each part, by name, in the order of the arguments. Each part begins with
+            zeros when an episode starts.
+    """
+
+    def __init__(self, network: Callable[..., Any], sizes: Mapping[str, int]):
+        self.network = network
+        """Function of observations and memory."""
+        self.sizes = dict(sizes)
+        """Size of each part of the memory, by name."""
+        self._memory: list[torch.Tensor] = []
+
+    def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
+        """Return the actions, and remember this step. Shapes: (n, size) → (n, num_actions).
+
+        With another number of robots than before, all of them begin anew.
+        """
+        first = observations[0]
+        if not self._memory or len(self._memory[0]) != len(first):
+            self._memory = [first.new_zeros(len(first), size) for size in self.sizes.values()]
+        actions, *self._memory = self.network(*observations, *self._memory)
+        return actions
+
+    def reset(self, ended: torch.Tensor | None) -> None:
+        """Clear the memory of robots whose episode starts; see `clear_memory`."""
+        if ended is None:
+            self._memory = []
+            return
+        # A new tensor: that of a step in inference mode cannot be changed outside of it.
+        self._memory = [part.masked_fill(ended.unsqueeze(1), 0.0) for part in self._memory]
+
+
+def remembering(network: Callable[..., Any], sizes: Mapping[str, int] | None) -> Callable[..., Any]:
+    """Return a network that keeps its memory itself, if it has one.
+
+    Args:
+        network: The network.
+        sizes: Size of each part of its memory, by name. None or empty: it has none.
+    """
+    return RememberingNetwork(network, sizes) if sizes else network

@@ -14,7 +14,12 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.comparison import find_difference
 from legged_envs.policy.contract_checks import check_contract
-from legged_envs.policy.memory import clear_memory
+from legged_envs.policy.memory import (
+    MEMORY_KEY,
+    RememberingNetwork,
+    clear_memory,
+    remembering,
+)
 from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, contract, policy_inputs
 from legged_envs.policy.network import Network, describe
 from legged_envs.policy.network_size import check_network_size
@@ -82,8 +87,6 @@ class Policy(TableRepr):
 
     def reset(self, ended: torch.Tensor | None = None) -> None:
         """Clear the memory of robots whose episode starts.
-
-        Policies of this package have no memory. Those of other frameworks may have one.
 
         Args:
             ended: True for these robots. None: all. Shape: (num_envs,), bool.
@@ -189,10 +192,12 @@ class _PolicyModule(torch.nn.Module):
 
     def __init__(self, policy: Policy):
         super().__init__()
-        self._network = policy.network
+        network = policy.network
+        # The memory goes in and out of the model: whoever runs it keeps it.
+        self._network = network.network if isinstance(network, RememberingNetwork) else network
 
-    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
-        return self._network(*observations)
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self._network(*inputs)
 
 
 def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) -> None:
@@ -201,7 +206,8 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     Args:
         path: File to write.
         policy: Network, or a policy that was read from a file.
-        contract: What its inputs and outputs mean. Lists and dicts become JSON.
+        contract: What its inputs and outputs mean. Lists and dicts become JSON. Each part of the
+            memory is an input by its name, and an output by its name and ``_next``.
     """
     import onnx
 
@@ -210,9 +216,12 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: Contract) 
     for terms in contract["inputs"].values():
         # The exporter traces the network with an example of each input.
         zeros.append(torch.zeros(1, _vector_size(terms)))
+    memory: dict[str, int] = contract.get(MEMORY_KEY, {})
+    for size in memory.values():
+        zeros.append(torch.zeros(1, size))
     # Control loops know the first group by the name "obs".
-    input_names = ["obs", *list(contract["inputs"])[1:]]
-    output_names = ["actions"]
+    input_names = ["obs", *list(contract["inputs"])[1:], *memory]
+    output_names = ["actions", *(f"{name}_next" for name in memory)]
     with TemporaryDirectory() as folder:
         exported = str(Path(folder, path.name))
         torch.onnx.export(
@@ -284,8 +293,10 @@ def _read_policy(path: Path, device: str) -> Policy:
     network = Network(json.loads(metadata[NETWORK_KEY]), weights)
     entries = json.loads(metadata[CONTRACT_KEY])
     check_contract(entries)
-    policy = Policy(network, entries)
+    memory = entries.get(MEMORY_KEY, {})
+    policy = Policy(remembering(network, memory), entries)
     sizes = [_vector_size(terms) for terms in policy.inputs.values()]
+    sizes.extend(memory.values())
     # A contract without inputs fits no environment, so that nothing can act by the policy.
     if any(sizes):
         check_network_size(network, sizes)
@@ -309,6 +320,7 @@ def _check_actions(policy: Policy, device: str) -> None:
     for terms in policy.inputs.values():
         zeros.append(torch.zeros(2, _vector_size(terms), device=device))
     actions = policy(*zeros)
+    policy.reset()
     if not isinstance(actions, torch.Tensor):
         raise ValueError(
             f"for zeros its network must give finite actions, and gives {type(actions).__name__}"

@@ -33,7 +33,14 @@ OPTION_CLASSES: dict[str, tuple[str, ...]] = {
     "legged_envs.training.mimic_options": _MIMIC_OPTIONS,
     "legged_envs.training.learner_options": ("AmpCfg", "RndCfg", "LagrangeCfg"),
     "legged_envs.training.ppo_options": ("PPOCfg",),
-    "legged_envs.training.scheme_options": ("TSCfg", "CTSCfg", "EECfg", "DreamWaQCfg", "HIMCfg"),
+    "legged_envs.training.scheme_options": (
+        "TSCfg",
+        "CTSCfg",
+        "EECfg",
+        "DreamWaQCfg",
+        "HIMCfg",
+        "LSTMCfg",
+    ),
     "legged_envs.motion_reading": ("MotionReading",),
     # Places of the same classes in earlier versions. Checkpoints name a class by its place.
     "legged_envs.rl.config": _TRAINING_OPTIONS,

@@ -29,7 +29,8 @@ from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import AlgorithmCfg, PPOCfg
-from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.scheme_options import LSTMCfg, SchemeCfg
+from legged_envs.training.schemes.lstm import MemoryActor, RecurrentPPO
 from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
@@ -131,6 +132,7 @@ def _make_ppo(
     core = unwrap(env.env)
     observation = env.get_observations()
     scheme_class = SCHEMES[type(ppo)] if isinstance(ppo, SchemeCfg) else None
+    has_memory = isinstance(ppo, LSTMCfg)
     groups = ("policy",) if scheme_class is None else scheme_class.groups
     actor_inputs = Inputs.of(observation, groups)
     # A task without privileged observations shows the critic what the actor sees.
@@ -138,10 +140,13 @@ def _make_ppo(
     critic_inputs = Inputs.of(observation, (critic_group,))
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
     parts: list[Part] = []
-    if ppo.mirror:
+    # A memory of one side has no mirror image.
+    if ppo.mirror and not has_memory:
         parts = _mirrored_half(core, actor_inputs, critic_inputs)
     actor: Any
-    if scheme_class is None:
+    if isinstance(ppo, LSTMCfg):
+        actor = MemoryActor(ppo, actor_inputs.sizes[0], std, env.num_envs)
+    elif scheme_class is None:
         actor = Actor(sum(actor_inputs.sizes), std, ppo.hidden, ppo.activation)
     else:
         scheme = scheme_class(ppo, observation, std, partial(mirror_of, core) if parts else None)
@@ -169,7 +174,8 @@ def _make_ppo(
         robot = core.cfg.robot
         expert = _make_expert(ppo.amp, core, MotionLibrary(style(robot), robot, core.device))
     parts += make_bonuses(observation, ppo.steps_per_env, ppo.activation, ppo.amp, ppo.rnd, expert)
-    return PPO(
+    algorithm = RecurrentPPO if has_memory else PPO
+    return algorithm(
         observation,
         actor,
         critic,

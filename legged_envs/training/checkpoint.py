@@ -15,7 +15,7 @@ from legged_envs.tables import shorten
 from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
-from legged_envs.training.scheme_options import SCHEME_CONFIGS
+from legged_envs.training.scheme_options import SCHEME_CONFIGS, LSTMCfg
 
 FREE_OPTIONS = (
     "minutes",
@@ -43,6 +43,7 @@ OPTION_CLASSES: dict[str, type] = {
     "RndCfg": RndCfg,
     "LagrangeCfg": LagrangeCfg,
     "MotionReading": MotionReading,
+    "LSTMCfg": LSTMCfg,
     **{options.__name__: options for options in SCHEME_CONFIGS.values()},
 }
 """Classes of the options that a checkpoint file can hold, by class name.

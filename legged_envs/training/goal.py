@@ -1,13 +1,14 @@
 """Evaluations during a training, which find out when the policy reaches the goal of its task."""
 
 import time
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 
 from legged_envs.evaluation.evaluator import Evaluator
+from legged_envs.policy.memory import clear_memory
 from legged_envs.runs.progress import Show
 from legged_envs.training.prepare import Prepared
 
@@ -90,7 +91,7 @@ class GoalCheck:
         errors = self._prepared.metrics.ERRORS
         return all(row[name] < goal[name] + GOAL_MARGIN for name in errors)
 
-    def check(self, policy: torch.nn.Module, seconds: float, show: Show) -> Any:
+    def check(self, policy: Callable[..., torch.Tensor], seconds: float, show: Show) -> Any:
         """Evaluate a policy against the goal: on a few episodes first, then on all of them.
 
         Args:
@@ -108,7 +109,8 @@ class GoalCheck:
         result = None
         for evaluator in (self.quick_evaluator, self.evaluator):
             try:
-                result = evaluator.run(policy, still=False, show=show)
+                forget = partial(clear_memory, policy, None)
+                result = evaluator.run(policy, still=False, show=show, reset=forget)
             except KeyboardInterrupt:
                 # The trainer itself notices the request to stop and then saves the run.
                 return None

@@ -17,6 +17,7 @@ from legged_envs.training.scheme_options import (
     DreamWaQCfg,
     EECfg,
     HIMCfg,
+    LSTMCfg,
     TSCfg,
 )
 
@@ -37,6 +38,7 @@ AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
     "ppo": PPOCfg,
     **SCHEME_CONFIGS,
+    "lstm": LSTMCfg,
     "mmppo": MimicPPOCfg,
     "distillation": MimicDistillationCfg,
 }
@@ -93,6 +95,7 @@ class TrainCfg(Configuration):
         | Annotated[EECfg, subcommand("ee")]
         | Annotated[DreamWaQCfg, subcommand("dreamwaq")]
         | Annotated[HIMCfg, subcommand("him")]
+        | Annotated[LSTMCfg, subcommand("lstm")]
         | Annotated[MimicPPOCfg, subcommand("mmppo")]
         | Annotated[MimicDistillationCfg, subcommand("distillation")]
         | Annotated[None, subcommand("auto")],

@@ -42,7 +42,7 @@ from legged_envs.training.options import (
     PPOCfg,
     TrainCfg,
 )
-from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, SchemeCfg
+from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, LSTMCfg, SchemeCfg
 from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.viewing.scenes import Scene, make_scenes
 
@@ -245,7 +245,9 @@ def _complete_ppo(algo: PPOCfg, defaults: TrainingDefaults) -> PPOCfg:
 
 def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> None:
     """Check that options suit the kind of the task and each other."""
-    fitting = ("mmppo", "distillation") if kind.imitates_motions else ("ppo", *SCHEME_CONFIGS)
+    fitting = (
+        ("mmppo", "distillation") if kind.imitates_motions else ("ppo", *SCHEME_CONFIGS, "lstm")
+    )
     given = _algorithm_name(algo)
     if given not in fitting:
         raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given}")
@@ -259,7 +261,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
                 )
     if cfg.learner == "rsl_rl":
         _check_rsl_rl(algo)
-    if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg)):
+    if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg, LSTMCfg)):
         raise ValueError(f"--warm-start is for ppo and mmppo; {given} begins anew")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
@@ -301,6 +303,11 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     if isinstance(algo, MimicDistillationCfg):
         # It makes one mini-batch of each control step, so there is no number to check.
         return
+    if isinstance(algo, LSTMCfg) and algo.mini_batches > cfg.num_envs:
+        raise ValueError(
+            f"--mini-batches must be at most num_envs = {cfg.num_envs}, because lstm learns from "
+            f"the whole rollout of each robot, got {algo.mini_batches}"
+        )
     samples = cfg.num_envs * algo.steps_per_env
     if algo.mini_batches > samples:
         raise ValueError(

@@ -7,6 +7,7 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.evaluator import EVALUATION_SEED
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation, without_nan
+from legged_envs.policy.memory import MEMORY_KEY
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import POLICY_FILE, save_onnx, save_policy
 from legged_envs.runs.run_folder import EVALUATION, write_json
@@ -30,7 +31,11 @@ def export_policy(
     policy = algorithm.get_policy()
     # Without this description, other programs could not know the order and scale of the inputs.
     entries = contract(prepared.cfg.task_id, core, groups, prepared.cfg.changes)
-    save_policy(prepared.run_dir / POLICY_FILE, policy.as_jit(), entries)
+    network = policy.as_jit()
+    memory = getattr(network, "memory", None)
+    if memory:
+        entries[MEMORY_KEY] = memory
+    save_policy(prepared.run_dir / POLICY_FILE, network, entries)
     save_onnx(prepared.run_dir / "policy.onnx", policy.as_onnx(verbose=False), entries)
 
 

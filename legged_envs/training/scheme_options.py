@@ -81,6 +81,18 @@ class CTSCfg(TSCfg):
     """Share of the robots that the teacher acts for, from 0 to 1, both excluded."""
 
 
+@dataclass
+class LSTMCfg(PPOCfg):
+    """Options of policies with a memory, besides those of PPO. Mini-batches are not mirrored: a
+    memory of one side has no mirror image."""
+
+    cell: Literal["lstm", "gru"] = "lstm"
+    """Recurrent cell of the memory: long short-term memory, or gated recurrent unit."""
+
+    memory: int = 128
+    """Size of the memory."""
+
+
 SCHEME_CONFIGS: dict[str, type[SchemeCfg]] = {
     "ts": TSCfg,
     "cts": CTSCfg,
@@ -88,4 +100,4 @@ SCHEME_CONFIGS: dict[str, type[SchemeCfg]] = {
     "dreamwaq": DreamWaQCfg,
     "him": HIMCfg,
 }
-"""Class of the options of each scheme, by its name on the command line."""
+"""Class of the options of each scheme with a history, by its name on the command line."""

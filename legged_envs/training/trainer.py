@@ -18,6 +18,7 @@ from rich.console import Console
 
 from legged_envs.envs import unwrap
 from legged_envs.evaluation.conditions import combine_logs
+from legged_envs.policy.memory import remembering
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.checkpoint_file import CHECKPOINT, write_checkpoint
 from legged_envs.runs.progress import LINE_INTERVAL, Show, showing
@@ -335,7 +336,8 @@ class Trainer:
         """
         if self.time_to_walk is not None or not self.goal.is_due(row, self.seconds):
             return
-        policy = self.algorithm.get_policy().as_jit()
+        network = self.algorithm.get_policy().as_jit()
+        policy = remembering(network, getattr(network, "memory", None))
         result = self.goal.check(policy, self.seconds, show=self.stop.raise_if_requested)
         if result is None:
             return
@@ -365,7 +367,9 @@ class Trainer:
         # The exported file is evaluated, not the policy in memory: the result is valid for it.
         policy = load_policy(self.run_dir)
         with ThreadPoolExecutor(1) as pool:
-            evaluating = pool.submit(self.goal.evaluator.run, policy, show=show_or_stop)
+            evaluating = pool.submit(
+                self.goal.evaluator.run, policy, show=show_or_stop, reset=policy.reset
+            )
             # The film is rendered on the main thread: some graphics libraries need that.
             with self._rendering():
                 if self._scenes:

@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from safetensors import safe_open
 
 from legged_envs import cli, make_task_cfg
@@ -24,8 +25,9 @@ from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.mdp.actions import JointPositionCfg
-from legged_envs.policy.export import scene_xml
+from legged_envs.policy.export import export, scene_xml
 from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.memory import MEMORY_KEY
 from legged_envs.policy.metadata import LATER_ENTRIES, contract
 from legged_envs.policy.policy import (
     SHIPPED,
@@ -40,6 +42,10 @@ from legged_envs.policy.training_facts import complete_contract
 from legged_envs.policy.weights_file import read_header
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.sim.scene import build_scene
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.scheme_options import CTSCfg, DreamWaQCfg, EECfg, HIMCfg, LSTMCfg
+from legged_envs.training.trainer import Trainer
 
 GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
 MIMIC, ROUGH = "Legged/Go2-Mimic-v0", "Legged/Go2-Rough-v0"
@@ -196,6 +202,46 @@ def test_what_changes_change_is_in_the_contract_and_in_the_loop(name: str, tmp_p
     robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
     json.dumps(controller.about, allow_nan=False)
     assert_same_observations_and_actions(controller, robot, core, policy)
+
+
+SCHEMES: dict[str, PPOCfg] = {
+    "teacher and student": CTSCfg(encoder_hidden=(24,), history=4),
+    "estimator": EECfg(encoder_hidden=(24,), history=4),
+    "autoencoder": DreamWaQCfg(encoder_hidden=(24,), history=4),
+    "internal model": HIMCfg(encoder_hidden=(24,), history=4),
+    "LSTM": LSTMCfg(memory=24),
+    "GRU": LSTMCfg(memory=24, cell="gru"),
+}
+
+
+@pytest.fixture(scope="module")
+def scheme_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Exports of policies with a past that were hardly trained."""
+    folders = {}
+    for name, algo in SCHEMES.items():
+        run, folder = tmp_path_factory.mktemp("run"), tmp_path_factory.mktemp("export")
+        algo = replace(algo, hidden=(16,), steps_per_env=4, epochs=1, mini_batches=2)
+        cfg = TrainCfg(GO2, num_envs=4, run_dir=run, iterations=1, video=False, algo=algo)
+        trainer = Trainer(prepare(cfg), Console(quiet=True))
+        trainer.iterate()
+        trainer.export()
+        trainer.env.env.close()
+        export(GO2, run / "policy.safetensors", folder)
+        folders[name] = folder
+    return folders
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_policy_with_a_past_acts_in_the_loop_as_in_the_environment(
+    name: str, scheme_folders: dict[str, Path]
+) -> None:
+    folder = scheme_folders[name]
+    controller = deploy.Controller(str(folder / "policy.onnx"))
+    robot = deploy.Robot(str(folder / "scene.xml"), controller.about)
+    policy = load_policy(folder / "policy.safetensors")
+    core = environment(GO2, (0.5, 0.0, 0.0), **policy.changes)
+    assert_same_observations_and_actions(controller, robot, core, policy)
+    assert ("memory" in controller.about) == (name in ("LSTM", "GRU"))
 
 
 def of_its_own(env: Any) -> torch.Tensor:
@@ -382,7 +428,10 @@ def test_the_example_runs_without_the_package(
 
 
 def test_the_loop_in_cpp_is_that_in_python(
-    folders: dict[str, Path], rough_folder: Path, tmp_path: Path
+    folders: dict[str, Path],
+    rough_folder: Path,
+    scheme_folders: dict[str, Path],
+    tmp_path: Path,
 ) -> None:
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
@@ -400,6 +449,8 @@ def test_the_loop_in_cpp_is_that_in_python(
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
         write_changed(folder, G1 if "gait" in name else GO2, changes)
         cases.append((folder, (0.5, 0.0, 0.0)))
+    for name in ("teacher and student", "LSTM", "GRU"):
+        cases.append((scheme_folders[name], (0.5, 0.0, 0.0)))
     for folder, command in cases:
         words = [str(program), str(folder), *map(str, command), str(tmp_path / "targets.csv")]
         told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -570,5 +621,5 @@ def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
         GO2, make_core(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1)
     )
     motions = contract(MIMIC, make_core(make_task_cfg(MIMIC), 1))
-    assert told["entry"] == entries | {*past["observation"][0]} | {*motions}
+    assert told["entry"] == entries | {*past["observation"][0]} | {*motions, MEMORY_KEY}
     assert told["`name`"] == terms

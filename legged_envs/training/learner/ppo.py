@@ -222,7 +222,7 @@ class PPO(Learner):
             Losses and what the parts report, by name. Losses are means over mini-batches.
         """
         # Drawn once for all passes: what is gathered and normalised once need not be again.
-        batches = list(self.storage.mini_batches(self.cfg.mini_batches, 1))
+        batches = self._draw()
         report: dict[str, float] = {}
         for part in self.parts:
             report.update(part.prepare(self.storage, batches))
@@ -237,6 +237,10 @@ class PPO(Learner):
         self.storage.clear()
         self.iteration += 1
         return {**means(rows), **report}
+
+    def _draw(self) -> list[MiniBatch]:
+        """Return the mini-batches of one pass over the rollout."""
+        return list(self.storage.mini_batches(self.cfg.mini_batches, 1))
 
     def _normalised(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Return the normalised arguments of the actor and of the critic."""

@@ -1,0 +1,257 @@
+"""Policies with a memory: an LSTM or a GRU learns what to keep of the past.
+
+Hochreiter and Schmidhuber 1997, "Long short-term memory"; Cho et al. 2014, "Learning phrase
+representations using RNN encoder-decoder". The cell turns the normalised observation o and its
+state s into the next state s′, whose output h goes beside o into an MLP,
+
+    s′ = cell(o, s),    π(o, h′).
+
+PPO learns from whole rollouts of some robots at a time. The gradient goes back to the first step of
+an episode in the rollout, or of the rollout; there it starts from the state that the robot had
+(truncated backpropagation through time). A state begins with zeros when an episode starts. The
+critic has no memory: in simulation it sees what the memory is for.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar
+
+import torch
+from rsl_rl.modules import MLP
+from rsl_rl.modules.distribution import GaussianDistribution
+from tensordict import TensorDict
+from torch import nn
+from torch.nn import functional
+
+from legged_envs.storage import MiniBatch
+from legged_envs.training.learner.normalization import Normalization
+from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.scheme_options import LSTMCfg
+
+Recurrent = nn.LSTM | nn.GRU
+"""A recurrent layer of PyTorch."""
+
+State = tuple[torch.Tensor, ...]
+"""State of a cell: (h, c) of an LSTM, (h,) of a GRU. Each (n, size)."""
+
+
+class MemoryNetwork(nn.Module):
+    """The deployed policy: one step of the cell, written as operations of tensors.
+
+    Args:
+        normalizer: Running mean and variance of the observation.
+        recurrent: Recurrent layer, whose weights are used.
+        mlp: MLP over observation and output of the cell.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    """Names of the parts of the state."""
+
+    def __init__(self, normalizer: Normalization, recurrent: Recurrent, mlp: MLP):
+        super().__init__()
+        self.obs_normalizer = normalizer
+        self.recurrent = recurrent
+        self.mlp = mlp
+
+        self.memory: dict[str, int] = dict.fromkeys(self.names, recurrent.hidden_size)
+        """Size of each part of the state, by name."""
+
+    def step(self, observation: torch.Tensor, state: State) -> tuple[torch.Tensor, ...]:
+        """Return the mean actions (n, num_actions) for observations (n, size), and the state."""
+        normalised = self.obs_normalizer(observation)
+        after = cell_step(self.recurrent, normalised, state)
+        return self.mlp(torch.cat((normalised, after[0]), dim=1)), *after
+
+
+class LSTMNetwork(MemoryNetwork):
+    """Deployed policy with an LSTM."""
+
+    names = ("h", "c")
+
+    def forward(
+        self, observation: torch.Tensor, h: torch.Tensor, c: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the mean actions, and h and c for the next step."""
+        return self.step(observation, (h, c))
+
+
+class GRUNetwork(MemoryNetwork):
+    """Deployed policy with a GRU."""
+
+    names = ("h",)
+
+    def forward(self, observation: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the mean actions, and h for the next step."""
+        return self.step(observation, (h,))
+
+
+def cell_step(recurrent: Recurrent, inputs: torch.Tensor, state: State) -> State:
+    """Return the state after one step of a recurrent layer, as PyTorch's layers compute it.
+
+    Args:
+        recurrent: Layer with the weights.
+        inputs: Inputs of the step. Shape: (n, size).
+        state: State before the step.
+    """
+    hidden = state[0]
+    input_weight, hidden_weight, input_bias, hidden_bias = recurrent.all_weights[0]
+    from_inputs = functional.linear(inputs, input_weight, input_bias)
+    from_hidden = functional.linear(hidden, hidden_weight, hidden_bias)
+    if isinstance(recurrent, nn.LSTM):
+        enter, forget, candidate, leave = (from_inputs + from_hidden).chunk(4, 1)
+        kept = torch.sigmoid(forget) * state[1]
+        cell = kept + torch.sigmoid(enter) * torch.tanh(candidate)
+        return torch.sigmoid(leave) * torch.tanh(cell), cell
+    reset_in, update_in, new_in = from_inputs.chunk(3, 1)
+    reset_hidden, update_hidden, new_hidden = from_hidden.chunk(3, 1)
+    update = torch.sigmoid(update_in + update_hidden)
+    new = torch.tanh(new_in + torch.sigmoid(reset_in + reset_hidden) * new_hidden)
+    return (new + update * (hidden - new),)
+
+
+class MemoryActor(nn.Module):
+    """Gaussian policy with a memory of each training environment.
+
+    Args:
+        cfg: Options of the scheme.
+        size: Size of the observation.
+        init_std: Initial standard deviation of each action. Shape: (num_actions,).
+        num_envs: Number of training environments.
+    """
+
+    def __init__(self, cfg: LSTMCfg, size: int, init_std: torch.Tensor, num_envs: int):
+        super().__init__()
+        assert cfg.hidden is not None, "prepare() completes the options"
+        self.num_actions = len(init_std)
+        """Number of actions of a robot."""
+        self.obs_normalizer = Normalization(size)
+        layer = nn.LSTM if cfg.cell == "lstm" else nn.GRU
+        self.recurrent: Recurrent = layer(size, cfg.memory)
+        self.mlp = MLP(size + cfg.memory, self.num_actions, list(cfg.hidden), cfg.activation)
+
+        self.distribution = GaussianDistribution(self.num_actions, init_std)
+        """Distribution of the actions for the observations of the last call."""
+        parts = 2 if cfg.cell == "lstm" else 1
+        # A buffer, so that a checkpoint has it and a resumed run goes on with it.
+        self.register_buffer("memory", torch.zeros(parts, num_envs, cfg.memory))
+        self.memory: torch.Tensor
+
+    @property
+    def state(self) -> State:
+        """State of the training environments before the next step. Each (num_envs, size)."""
+        return tuple(self.memory)
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions of a step of the rollout, and remember it.
+
+        It also sets ``distribution``. Shape: (num_envs, size) → (num_envs, num_actions).
+        """
+        normalised = self.obs_normalizer(observation)
+        after = cell_step(self.recurrent, normalised, self.state)
+        self.memory = torch.stack(after)
+        mean = self.mlp(torch.cat((normalised, after[0]), dim=1))
+        self.distribution.update(mean)
+        return mean
+
+    def forget(self, ended: torch.Tensor) -> None:
+        """Clear the memory of environments whose episode ended. Shape: (num_envs,), bool."""
+        self.memory = self.memory.masked_fill(ended.unsqueeze(1), 0.0)
+
+    @torch.no_grad()
+    def normalize(self, observation: torch.Tensor) -> list[torch.Tensor]:
+        """Return normalised observations. Shape: (n, size)."""
+        return [self.obs_normalizer(observation)]
+
+    def evaluate(
+        self, normalised: torch.Tensor, masks: torch.Tensor, *state: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the mean actions of whole trajectories, and set ``distribution``.
+
+        Args:
+            normalised: Normalised observations of all steps, without padding. Shape: (n, size).
+            masks: True where a trajectory has a step. Shape: (num_steps, num_trajectories).
+            state: State before each trajectory. Each (1, num_trajectories, size).
+
+        Returns:
+            Mean actions in the order of ``normalised``. Shape: (n, num_actions).
+        """
+        padded = normalised.new_zeros(*masks.shape, normalised.shape[1])
+        padded[masks] = normalised
+        before: Any = state if isinstance(self.recurrent, nn.LSTM) else state[0]
+        outputs, _ = self.recurrent(padded, before)
+        mean = self.mlp(torch.cat((normalised, outputs[masks]), dim=1))
+        self.distribution.update(mean)
+        return mean
+
+    def update_normalizers(self, observation: torch.Tensor) -> None:
+        """Update the running mean and variance with a rollout. Shape: (…, size)."""
+        self.obs_normalizer.update(observation.flatten(0, -2))
+
+    @property
+    def output_std(self) -> torch.Tensor:
+        """Standard deviation of each action. Shape: (num_actions,)."""
+        return self.distribution.std_param.detach()
+
+    def as_jit(self) -> MemoryNetwork:
+        """Return a copy of the deployed network on the CPU."""
+        kind = LSTMNetwork if isinstance(self.recurrent, nn.LSTM) else GRUNetwork
+        network = kind(self.obs_normalizer, self.recurrent, self.mlp)
+        return copy.deepcopy(network).cpu().eval()
+
+    def as_onnx(self, verbose: bool = False) -> MemoryNetwork:
+        """Return a copy of the deployed network on the CPU.
+
+        Args:
+            verbose: Not used; part of rsl_rl's interface.
+        """
+        return self.as_jit()
+
+
+class RecurrentPPO(PPO):
+    """PPO for a :class:`MemoryActor`: mini-batches are whole rollouts of some environments."""
+
+    actor: MemoryActor
+
+    @torch.no_grad()
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Sample actions, and store them with the memory before the step."""
+        state = tuple(part.unsqueeze(0) for part in self.actor.state)
+        is_lstm = len(state) > 1
+        self.transition.hidden_states = (state if is_lstm else state[0], None)
+        return super().act(obs)
+
+    @torch.no_grad()
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
+    ) -> None:
+        """Store the outcome of a step, and forget the episodes that ended."""
+        super().process_env_step(obs, rewards, dones, extras)
+        self.actor.forget(dones.bool())
+
+    def _draw(self) -> list[MiniBatch]:
+        batches = self.storage.trajectory_batches(self.cfg.mini_batches, 1)
+        return [without_padding(batch) for batch in batches]
+
+    def _normalised(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        actor_seen, critic_seen = super()._normalised(batch)
+        assert batch.masks is not None and batch.hidden_states is not None
+        state = batch.hidden_states[0]
+        assert state is not None
+        parts = state if isinstance(state, tuple) else (state,)
+        return [*actor_seen, batch.masks, *parts], critic_seen
+
+
+def without_padding(batch: MiniBatch) -> MiniBatch:
+    """Return a batch of trajectories as rows, one for each step that was made.
+
+    ``masks`` and ``hidden_states`` stay as they are: with them the rows become trajectories again.
+    """
+    masks = batch.masks
+    assert masks is not None
+    rows: dict[str, Any] = {}
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        if field.name not in ("masks", "hidden_states") and isinstance(value, torch.Tensor):
+            rows[field.name] = value[masks]
+    return replace(batch, **rows)
