@@ -35,6 +35,22 @@ def randomize_friction(
     env.sim.set_parameter("friction", friction, env_ids)
 
 
+def fit_mass_range(range: Range, most_share: float | None, base_mass: float) -> Range:
+    """Return the bounds of the mass, kg, that :func:`randomize_base_mass` adds to a base.
+
+    Args:
+        range: Bounds of the event.
+        most_share: Largest part of the base's mass by which it changes. None: any.
+        base_mass: Mass of the base, kg.
+    """
+    low, high = range
+    if most_share is not None and high > most_share * base_mass:
+        scale = most_share * base_mass / high
+        low = low * scale
+        high = high * scale
+    return low, high
+
+
 def randomize_base_mass(
     env: Env,
     env_ids: Tensor,
@@ -53,14 +69,10 @@ def randomize_base_mass(
     Raises:
         ValueError: The lower bound leaves a base without mass.
     """
-    low, high = range
     # From the model's masses, so that several draws do not add up. The base is body 0.
     masses = env.sim.default_parameter("body_mass")[env_ids]
     base_mass = float(env.sim.default_parameter("body_mass")[0, 0])
-    if most_share is not None and high > most_share * base_mass:
-        scale = most_share * base_mass / high
-        low = low * scale
-        high = high * scale
+    low, high = fit_mass_range(range, most_share, base_mass)
     if low <= -base_mass:
         raise ValueError(
             f"randomize_base_mass: range {range} takes {-low:g} kg from the base of robot "

@@ -25,7 +25,6 @@ STANDING = 0.05
 
 RANGES: dict[str, tuple[Callable[..., None], str]] = {
     "friction": (events.randomize_friction, "range"),
-    "payload": (events.randomize_base_mass, "range"),
     "com_shift": (events.randomize_base_com, "range"),
     "gain_factor": (events.randomize_gains, "range"),
     "push_velocity": (events.push, "velocity"),
@@ -46,6 +45,7 @@ Facts = dict[str, Any]
 def training_facts(cfg: TaskCfg) -> Facts:
     """Return what a policy of a task meets in training, as the entry `training` of its contract."""
     facts: Facts = {"commands": _command_facts(cfg), "can_stand": _can_stand(cfg)}
+    facts["payload"] = _payload(cfg)
     for name, (function, parameter) in RANGES.items():
         facts[name] = None
         for event in cfg.events.values():
@@ -55,6 +55,17 @@ def training_facts(cfg: TaskCfg) -> Facts:
     facts["terrain"] = _terrain_facts(cfg.scene.terrain)
     facts["start"] = start_facts(cfg)
     return facts
+
+
+def _payload(cfg: TaskCfg) -> tuple[float, float] | None:
+    """Return the bounds of the mass that is added to the base, kg, as they are for this robot."""
+    for event in cfg.events.values():
+        if event.func is events.randomize_base_mass:
+            most_share = event.params.get("most_share")
+            base_mass = _read_model(cfg.robot).base_mass
+            low, high = events.fit_mass_range(event.params["range"], most_share, base_mass)
+            return low, high
+    return None
 
 
 def _command_facts(cfg: TaskCfg) -> Facts | None:
@@ -126,9 +137,24 @@ class JointFacts(NamedTuple):
     """Range of positions, rad. None: the joint turns without an end."""
 
 
+class ModelFacts(NamedTuple):
+    """What the model of a robot says."""
+
+    joints: tuple[JointFacts, ...]
+    """Facts of each joint."""
+    base_mass: float
+    """Mass of the base, kg."""
+
+
+def _read_model(robot: RobotCfg) -> ModelFacts:
+    path = robot.path
+    return _read_file(path, path.stat().st_mtime_ns, robot.base_body, robot.joint_names)
+
+
 @lru_cache(maxsize=32)
-def _read_joints(path: Path, changed: int, names: tuple[str, ...]) -> tuple[JointFacts, ...]:
-    """Return facts of the joints in a robot's file, which was `changed` at a time in ns."""
+def _read_file(path: Path, changed: int, base: str, names: tuple[str, ...]) -> ModelFacts:
+    """Return facts of the joints and the base in a robot's file, which was `changed` at a time in
+    ns."""
     model = mujoco.MjSpec.from_file(str(path)).compile()
     rows = []
     for name in names:
@@ -142,13 +168,12 @@ def _read_joints(path: Path, changed: int, names: tuple[str, ...]) -> tuple[Join
                 span=(low, high) if joint.limited[0] else None,
             )
         )
-    return tuple(rows)
+    return ModelFacts(joints=tuple(rows), base_mass=float(model.body(base).mass[0]))
 
 
 def joint_facts(robot: RobotCfg) -> Facts:
     """Return the entries `armature`, `friction_loss` and `joint_ranges` of a contract."""
-    path = robot.path
-    rows = _read_joints(path, path.stat().st_mtime_ns, tuple(robot.joint_names))
+    rows = _read_model(robot).joints
     return {
         "armature": [row.armature for row in rows],
         "friction_loss": [row.friction_loss for row in rows],

@@ -9,16 +9,16 @@ from legged_envs.robot_check.motions import MovingRobot, start, upright, wild_jo
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import set_gains
 
-NUM_NUDGES = 8
+NUM_NUDGES = 16
 """Number of random starts from which a robot must come to stand."""
 
 FEET_TO_STAND = 4
 """Number of feet from which a robot stands without a policy that balances it."""
 
-UPRIGHT_AFTER_NUDGE = 0.97
+UPRIGHT_AFTER_NUDGE = 0.99
 """Smallest height of the z axis of the base, a unit vector, after such a start."""
 
-HIGH_AFTER_NUDGE = 0.9
+HIGH_AFTER_NUDGE = 0.95
 """Smallest height of the base after such a start, as a fraction of ``base_height``."""
 
 FALLEN = 0.5
@@ -26,6 +26,21 @@ FALLEN = 0.5
 
 WATCH_INTERVAL = 0.1
 """Time between two looks at whether the robot has fallen, s."""
+
+
+# The three as in ``velocity_task``.
+PAYLOAD = (-1.0, 2.0)
+"""Bounds of the mass that is added to the base, kg."""
+
+MOST_PAYLOAD = 0.6
+"""Largest change of the base's mass, as a fraction of this mass."""
+
+SHIFT = 0.03
+"""Largest shift of the base's centre of mass along each axis, m. It is smaller for robots lower
+than 0.25 m, in proportion to their height."""
+
+FULL_HEIGHT = 0.25
+"""Height of the base from which shifts are those of larger robots, m."""
 
 
 class Nudge(NamedTuple):
@@ -40,7 +55,7 @@ class Nudge(NamedTuple):
 
 
 # Both as in ``velocity_task``.
-NUDGE = Nudge(speed=0.3, angle=0.2, duration=2.0)
+NUDGE = Nudge(speed=0.3, angle=0.2, duration=3.0)
 """Start of a robot with four feet or more."""
 
 GENTLE_NUDGE = Nudge(speed=0.1, angle=0.05, duration=4.0)
@@ -50,6 +65,8 @@ GENTLE_NUDGE = Nudge(speed=0.1, angle=0.05, duration=4.0)
 def count_stands(moving: MovingRobot, robot: RobotCfg) -> int:
     """Return after how many of ``NUM_NUDGES`` random starts a robot stands.
 
+    The mass and the centre of mass of its base differ from start to start.
+
     Args:
         moving: The robot on a free base.
         robot: The same robot, possibly with other gains, which its model then has.
@@ -57,11 +74,29 @@ def count_stands(moving: MovingRobot, robot: RobotCfg) -> int:
     set_gains(moving.model, robot)
     nudge = NUDGE if len(robot.foot_names) >= FEET_TO_STAND else GENTLE_NUDGE
     random = np.random.default_rng(0)
+    model = moving.model
+    base = model.body(robot.base_body).id
+    mass = float(model.body_mass[base])
+    centre = model.body_ipos[base].copy()
     count = 0
     for _ in range(NUM_NUDGES):
+        _load_at_random(moving, base, mass, centre, random)
         _start_at_random(moving, nudge, random)
         count += _comes_to_stand(moving, nudge.duration)
+    model.body_mass[base] = mass
+    model.body_ipos[base] = centre
     return count
+
+
+def _load_at_random(
+    moving: MovingRobot, base: int, mass: float, centre: np.ndarray, random: np.random.Generator
+) -> None:
+    """Change the mass and the centre of mass of the base from ``mass`` and ``centre``."""
+    low, high = PAYLOAD
+    share = min(1.0, MOST_PAYLOAD * mass / high)
+    moving.model.body_mass[base] = mass + share * random.uniform(low, high)
+    size = min(1.0, moving.cfg.base_height / FULL_HEIGHT)
+    moving.model.body_ipos[base] = centre + size * random.uniform(-SHIFT, SHIFT, 3)
 
 
 def _start_at_random(moving: MovingRobot, nudge: Nudge, random: np.random.Generator) -> None:

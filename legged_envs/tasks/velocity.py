@@ -6,6 +6,9 @@ Observations, terms and randomisation are those of LeggedGym-Ex's ``go2``.
 import copy
 import math
 import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
@@ -233,7 +236,9 @@ def _actions(robot: RobotCfg) -> dict[str, JointActionCfg]:
         joints.setdefault(kind, []).append(re.escape(joint))
     actions: dict[str, JointActionCfg] = {}
     if "position" in joints:
-        actions["legs"] = JointPositionCfg(joints=tuple(joints["position"]))
+        legs = [i for i, kind in enumerate(robot.actuators) if kind == "position"]
+        scale = bound_by_ranges(robot, ACTION_SCALE, legs)
+        actions["legs"] = JointPositionCfg(scale=scale, joints=tuple(joints["position"]))
     if "velocity" in joints:
         speed = round(WHEEL_SPEED / robot.foot_radius, 1) if robot.wheels else 1.0
         actions["wheels"] = JointVelocityCfg(scale=speed, joints=tuple(joints["velocity"]))
@@ -265,40 +270,57 @@ def reach(robot: RobotCfg) -> list[float]:
     return angles
 
 
-def bound_by_ranges(robot: RobotCfg, scale: float) -> float | tuple[float, ...]:
+def bound_by_ranges(
+    robot: RobotCfg, scale: float, joints: Sequence[int] | None = None
+) -> float | tuple[float, ...]:
     """Limit an action scale, so that an action of 1 moves no joint target beyond its joint's range.
 
     Args:
         robot: The robot. If its file cannot be read, ``scale`` is returned; making an environment
             raises the error that names the file.
         scale: Change of a joint target by an action of 1, rad.
+        joints: Indices of the joints of the action. None: all.
 
     Returns:
         ``scale`` if the range of every joint is at least as wide. Otherwise one number for each
         joint: the smaller one of ``scale`` and the width of its range.
     """
     widths = _range_widths(robot)
+    if widths and joints is not None:
+        widths = [widths[i] for i in joints]
     if min(widths, default=scale) >= scale:
         return scale
     return tuple(round(min(scale, width), 3) for width in widths)
 
 
 def _range_widths(robot: RobotCfg) -> list[float]:
-    """Return the width of the range of each joint, rad, infinite for a joint without one."""
-    try:
-        # MuJoCo loads OpenGL. Where that fails, making an environment says what to do.
-        import mujoco
+    """Return the width of the range of each joint, rad, infinite for a joint without one.
 
-        spec = mujoco.MjSpec.from_file(str(robot.path))
+    The list is empty if the robot's file cannot be read.
+    """
+    try:
+        path = robot.path
+        widths = _read_widths(path, path.stat().st_mtime_ns)
+    # Missing OpenGL, with which MuJoCo is loaded, is an error when an environment is made.
     except (ValueError, FileNotFoundError, RuntimeError):
         return []
+    return [widths.get(name, math.inf) for name in robot.joint_names]
+
+
+@lru_cache(maxsize=32)
+def _read_widths(path: Path, changed: int) -> Mapping[str, float]:
+    """Return the widths of ranges in a robot's file, which was ``changed`` at a time in ns."""
+    import mujoco
+
+    spec = mujoco.MjSpec.from_file(str(path))
     widths = {}
     for joint in spec.joints:
         width = float(joint.range[1] - joint.range[0])
         is_angle = joint.type == mujoco.mjtJoint.mjJNT_HINGE
-        widths[joint.name] = math.radians(width) if is_angle and spec.compiler.degree else width
-    # A joint without a range has (0, 0).
-    return [widths.get(name, 0.0) or math.inf for name in robot.joint_names]
+        # A joint without a range has (0, 0).
+        if width > 0.0:
+            widths[joint.name] = math.radians(width) if is_angle and spec.compiler.degree else width
+    return widths
 
 
 def quadruped_flat(robot: RobotCfg) -> TaskCfg:

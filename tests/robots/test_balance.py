@@ -32,13 +32,16 @@ def standing(robot: RobotCfg) -> mujoco.MjData:
 
 
 @pytest.mark.parametrize("offset", [-0.07, 0.09])
-def test_the_centre_of_mass_is_above_the_soles(tmp_path: Path, offset: float) -> None:
+def test_the_centre_of_mass_is_between_ankles_and_the_middle_of_the_soles(
+    tmp_path: Path, offset: float
+) -> None:
     robot = drafted(tmp_path, biped().replace(SOLE, f'<origin xyz="{offset} 0 -0.04"/>'))
     data = standing(robot)
     model = data.model
     for foot in robot.foot_names:
         geom = model.body(foot).geomadr[0]
-        assert data.geom_xpos[geom, 0] == pytest.approx(data.subtree_com[1, 0], abs=0.003)
+        best = data.geom_xpos[geom, 0] - offset / 2
+        assert best == pytest.approx(data.subtree_com[1, 0], abs=0.003)
         # The sole is level, and on the ground.
         assert data.geom_xmat[geom, 8] == pytest.approx(1.0, abs=1e-3)
         assert data.geom_xpos[geom, 2] == pytest.approx(0.015, abs=2e-3)
@@ -72,3 +75,29 @@ def test_on_points_no_biped_balances_so_that_its_pose_is_kept(tmp_path: Path) ->
     text = biped().replace('box size="0.2 0.08 0.03"', 'sphere radius="0.03"')
     robot = drafted(tmp_path, text.replace(SOLE, '<origin xyz="0.1 0 -0.04"/>'))
     np.testing.assert_array_equal(robot.default_joint_pos, 0.0)
+
+
+def test_weak_ankles_have_the_centre_of_mass_above_them(tmp_path: Path) -> None:
+    # 2 · 5 N m hold 21.6 kg where it is at most 0.047 m before the ankles.
+    text = biped().replace(SOLE, '<origin xyz="0.09 0 -0.04"/>')
+    for side in ("left", "right"):
+        start = text.index(f'<joint name="{side}_ankle"')
+        text = text[:start] + text[start:].replace('effort="80"', 'effort="5"', 1)
+    robot = drafted(tmp_path, text)
+    data = standing(robot)
+    reach = 5.0 / (0.5 * 21.6 * 9.81)
+    usable_middle = 0.5 * (-0.01 + reach)
+    for foot in robot.foot_names:
+        ankle = data.joint(f"{foot.split('_')[0]}_ankle").xanchor[0]
+        assert data.subtree_com[1, 0] - ankle == pytest.approx(usable_middle / 2, abs=0.003)
+
+
+@pytest.mark.parametrize("tilt", [-0.2, 0.17])
+def test_soles_that_are_tilted_with_all_joints_at_0_are_level(tmp_path: Path, tilt: float) -> None:
+    robot = drafted(
+        tmp_path, biped().replace(SOLE, f'<origin xyz="0.03 0 -0.04" rpy="0 {tilt} 0"/>')
+    )
+    data = standing(robot)
+    for foot in robot.foot_names:
+        geom = data.model.body(foot).geomadr[0]
+        assert data.geom_xmat[geom, 8] == pytest.approx(1.0, abs=1e-3)

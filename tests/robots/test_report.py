@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
+import numpy as np
 import pytest
 from robot_models import write_models
 
-from legged_envs.robot_check import Report, raise_gains
+from legged_envs.robot_check import Report, nudges, raise_gains
 from legged_envs.robot_check.motions import make_moving
 from legged_envs.robot_check.nudges import NUM_NUDGES, count_stands
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
@@ -139,7 +140,24 @@ def test_gains_are_raised_until_a_robot_with_four_feet_stands_after_nudges() -> 
 
 def test_gains_of_a_biped_are_raised_until_it_stands_after_gentle_nudges(here: Path) -> None:
     robot, _ = draft_robot(here / "man.urdf", "man", here)
-    soft = replace(robot, kp=tuple(0.4 * gain for gain in robot.kp))
+    soft = replace(robot, kp=tuple(0.3 * gain for gain in robot.kp))
     moving = make_moving(soft, is_held=False)
     assert count_stands(moving, soft) == 0
     assert count_stands(moving, raise_gains(soft)) == NUM_NUDGES
+
+
+def test_a_robot_must_stand_with_the_payloads_of_a_task(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot, _ = draft_robot(here / "man.urdf", "man", here)
+    soft = replace(robot, kp=tuple(0.7 * gain for gain in robot.kp))
+    moving = make_moving(soft, is_held=False)
+    base = moving.model.body(robot.base_body).id
+    mass = moving.model.body_mass[base]
+    centre = moving.model.body_ipos[base].copy()
+    assert count_stands(moving, soft) < NUM_NUDGES
+    assert moving.model.body_mass[base] == mass
+    np.testing.assert_array_equal(moving.model.body_ipos[base], centre)
+    monkeypatch.setattr(nudges, "SHIFT", 0.0)
+    monkeypatch.setattr(nudges, "PAYLOAD", (0.0, 1e-9))
+    assert count_stands(moving, soft) == NUM_NUDGES

@@ -1,28 +1,24 @@
 """Moves the legs of a biped so that its soles are level and its centre of mass is above them."""
 
-import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import mujoco
 import numpy as np
 
 from legged_envs.robots.reading.feet import Foot
 from legged_envs.robots.reading.pose import Pose, body_path
+from legged_envs.robots.reading.soles import SOLE_DEPTH, Sole, find_sole
 
 FEET_THAT_NEED_BALANCE = 2
 """Number of feet of robots that are balanced. One foot or none is no biped; more stand anyway."""
 
-SOLE_DEPTH = 0.005
-"""Height range above the lowest point of a foot in which its corners stand on the ground, m."""
-
 LEAST_SOLE = 0.02
 """Length of a sole below which it is a point on which no servo can balance, m."""
 
-CENTRED = 0.4
-"""Largest distance of the centre of mass from the middle of the soles at which a pose is kept.
+CENTRED = 0.1
+"""Largest distance of the centre of mass from its best place at which a pose is kept.
 
-It is a fraction of half of their length.
+It is a fraction of half of the usable length of the soles.
 """
 
 TILT_WEIGHT = 0.3
@@ -44,40 +40,29 @@ END_MARGIN = 0.02
 """Distance that joints keep from the ends of their ranges, rad."""
 
 
-class _Sole(NamedTuple):
-    """Sole of a foot in a pose of the robot."""
-
-    body: int
-    """Index of the foot's body."""
-    centre: np.ndarray
-    """Its centre in the frame of the body, m."""
-    normal: np.ndarray
-    """Its upward normal in the frame of the body."""
-    forward: np.ndarray
-    """Direction of the x axis of the base in the frame of the body."""
-    length: float
-    """Its length along the x axis of the base, m."""
-    area: float
-    """Area of the rectangle around it, m²."""
-
-
-def balance(pose: Pose, feet: Sequence[Foot], positions: dict[str, float]) -> dict[str, float]:
-    """Return the joint positions with which a biped's centre of mass is above the middle of its
-    soles.
+def balance(
+    pose: Pose,
+    feet: Sequence[Foot],
+    positions: dict[str, float],
+    torque_limits: Mapping[str, float],
+) -> dict[str, float]:
+    """Return the joint positions with which a biped's centre of mass is between its ankles and the
+    middle of its soles.
 
     Positions are kept if the centre is near the middle and the soles are level already, if the
     robot has another number of feet, wheels, or points for feet, and if the legs cannot do it. The
-    soles are level where they are in the given pose or with all joints at 0, whichever has the
-    larger soles on the ground. Legs move by damped least squares, thus as little as possible.
+    middle is that of the part of a sole on which the ankle has the torque to hold the robot. Legs
+    move by damped least squares, thus as little as possible.
 
     Args:
         pose: The robot with its joints at ``positions``, its base upright.
         feet: Its feet.
         positions: Joint positions, rad, by name.
+        torque_limits: Torque limits of motors, N m, by the name of the joint, without placeholders.
     """
     if len(feet) != FEET_THAT_NEED_BALANCE or any(foot.wheel is not None for foot in feet):
         return positions
-    soles = [_level_sole(pose, foot) for foot in feet]
+    soles = [find_sole(pose, foot, torque_limits) for foot in feet]
     length = min(sole.length for sole in soles)
     if length < LEAST_SOLE:
         return positions
@@ -85,7 +70,8 @@ def balance(pose: Pose, feet: Sequence[Foot], positions: dict[str, float]) -> di
     num_places = 2 * len(soles)
     offset = abs(error[:num_places:2]).max()
     tilt = abs(error[num_places:]).max()
-    is_centred = offset < CENTRED * length / 2
+    usable_length = min(sole.usable_length for sole in soles)
+    is_centred = offset < CENTRED * usable_length / 2
     is_level = tilt < TILT_WEIGHT * SOLE_DEPTH / length
     if is_centred and is_level:
         return positions
@@ -102,67 +88,7 @@ def balance(pose: Pose, feet: Sequence[Foot], positions: dict[str, float]) -> di
     return balanced
 
 
-def _level_sole(pose: Pose, foot: Foot) -> _Sole:
-    """Return the sole of a foot where it is largest: in the pose, or with all joints at 0."""
-    model, data = pose
-    straight = mujoco.MjData(model)
-    straight.qpos[:7] = data.qpos[:7]
-    # Beyond its range too: it is only the shape of the foot that is looked at.
-    mujoco.mj_forward(model, straight)
-    given = _sole(pose, foot)
-    other = _sole(Pose(model, straight), foot)
-    return other if other.area > 1.2 * given.area else given
-
-
-def _sole(pose: Pose, foot: Foot) -> _Sole:
-    model, data = pose
-    points = np.concatenate([corners(pose, shape) for shape in foot.shapes])
-    points = points[points[:, 2] < points[:, 2].min() + SOLE_DEPTH]
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    body = model.body(foot.body).id
-    to_body = data.xmat[body].reshape(3, 3).T
-    size = high - low
-    return _Sole(
-        body=body,
-        centre=to_body @ ((low + high) / 2 - data.xpos[body]),
-        normal=to_body[:, 2],
-        forward=to_body[:, 0],
-        length=float(size[0]),
-        area=float(size[0] * size[1]),
-    )
-
-
-def corners(pose: Pose, geom: int) -> np.ndarray:
-    """Return points of a geom in the world frame, m. Shape: (n, 3).
-
-    They are the vertices of a mesh, the lowest point of a sphere, or the corners of the bounding
-    box of another kind.
-
-    Args:
-        pose: Model and data of the robot.
-        geom: Index of the geom.
-    """
-    model, data = pose
-    position = data.geom_xpos[geom]
-    orientation = data.geom_xmat[geom].reshape(3, 3)
-    kind = model.geom_type[geom]
-    if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-        return np.asarray(position - (0.0, 0.0, model.geom_size[geom, 0]))[None]
-    if kind == mujoco.mjtGeom.mjGEOM_MESH:
-        mesh = model.geom_dataid[geom]
-        first = model.mesh_vertadr[mesh]
-        local = model.mesh_vert[first : first + model.mesh_vertnum[mesh]]
-    else:
-        centre = model.geom_aabb[geom, :3]
-        half = model.geom_aabb[geom, 3:]
-        # Minus or plus along each axis: the eight corners.
-        signs = np.array(list(itertools.product((-1, 1), repeat=3)))
-        local = centre + signs * half
-    return np.asarray(position + local @ orientation.T)
-
-
-def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
+def _error(pose: Pose, soles: Sequence[Sole]) -> np.ndarray:
     """Return the errors of a pose: of each sole its place, m, then of each its weighted turns.
 
     A place has two: x relative to the centre of mass, and z relative to the other soles. Turns have
@@ -173,7 +99,7 @@ def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
     turns: list[float] = []
     for sole in soles:
         orientation = data.xmat[sole.body].reshape(3, 3)
-        from_body = orientation @ sole.centre
+        from_body = orientation @ sole.support
         centres.append(data.xpos[sole.body] + from_body)
         normal = orientation @ sole.normal
         forward = orientation @ sole.forward
@@ -188,7 +114,7 @@ def _error(pose: Pose, soles: Sequence[_Sole]) -> np.ndarray:
     return np.concatenate(errors)
 
 
-def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
+def _solve(pose: Pose, soles: Sequence[Sole]) -> mujoco.MjData:
     """Return the pose after the least squares."""
     model = pose.model
     data = mujoco.MjData(model)
@@ -212,7 +138,7 @@ def _solve(pose: Pose, soles: Sequence[_Sole]) -> mujoco.MjData:
     return data
 
 
-def _leg_joints(model: mujoco.MjModel, soles: Sequence[_Sole]) -> np.ndarray:
+def _leg_joints(model: mujoco.MjModel, soles: Sequence[Sole]) -> np.ndarray:
     """Return the indices of the hinges between the base and the feet."""
     joints: set[int] = set()
     for sole in soles:
@@ -234,7 +160,7 @@ def _ranges(model: mujoco.MjModel, joints: np.ndarray) -> tuple[np.ndarray, np.n
     return low, high
 
 
-def _jacobian(model: mujoco.MjModel, data: mujoco.MjData, soles: Sequence[_Sole]) -> np.ndarray:
+def _jacobian(model: mujoco.MjModel, data: mujoco.MjData, soles: Sequence[Sole]) -> np.ndarray:
     """Return the derivatives of ``_error`` by all degrees of freedom. Shape: (n, nv)."""
     com = np.zeros((3, model.nv))
     mujoco.mj_jacSubtreeCom(model, data, com, 1)
@@ -243,7 +169,7 @@ def _jacobian(model: mujoco.MjModel, data: mujoco.MjData, soles: Sequence[_Sole]
     rows: list[np.ndarray] = []
     for i, sole in enumerate(soles):
         orientation = data.xmat[sole.body].reshape(3, 3)
-        centre = data.xpos[sole.body] + orientation @ sole.centre
+        centre = data.xpos[sole.body] + orientation @ sole.support
         mujoco.mj_jac(model, data, places[i], turn, centre, sole.body)
         normal = _turning(turn, orientation @ sole.normal)
         forward = _turning(turn, orientation @ sole.forward)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE
 from legged_envs.robots.reading.isolate import Joints
 from legged_envs.robots.reading.mirror import foot_partners, joint_partners
 from legged_envs.robots.reading.motors import (
@@ -32,6 +33,10 @@ LEAST_GAIN = 1.0
 GAIN_RATIO = 40.0
 """Stiffness kp divided by damping kd, 1/s."""
 
+# With 40, a biped rocks on its soles with a damping ratio of 0.1, and falls after some swings.
+GAIN_RATIO_TO_BALANCE = 20.0
+"""``GAIN_RATIO`` of robots on two feet."""
+
 LEAST_FOOT_RADIUS = 1e-3
 """Smallest ``foot_radius``, the height of a foot's origin above its sole, m.
 
@@ -54,6 +59,8 @@ class Parts(NamedTuple):
     """Bodies that are feet."""
     wheels: tuple[str, ...]
     """Joints about which feet turn as wheels."""
+    toes: tuple[str, ...]
+    """Bodies that move at the feet and stand on the ground with them."""
 
 
 def describe_robot(
@@ -109,7 +116,7 @@ def describe_robot(
         source_name=source_name,
         gaps=gaps,
     )
-    other_bodies = [body for body, _ in distances if body not in feet]
+    other_bodies = [body for body, _ in distances if body not in (*feet, *parts.toes)]
     contact_bodies = list(dict.fromkeys(other_bodies))
     kinds = tuple("velocity" if joint in parts.wheels else "position" for joint in joint_names)
     kp = _gains(pose, height, parts)
@@ -120,7 +127,7 @@ def describe_robot(
         joint_names=joint_names,
         default_joint_pos=tuple(round(position, 4) for position in joints.positions.values()),
         kp=kp,
-        kd=_damping(kp, kinds, torques, velocities),
+        kd=_damping(kp, kinds, torques, velocities, parts),
         torque_limits=torques,
         velocity_limits=velocities,
         base_height=round(float(data.qpos[2]) - ground, 4),
@@ -226,12 +233,18 @@ def _gains(pose: Pose, height: float, parts: Parts) -> tuple[float, ...]:
 
 
 def _damping(
-    kp: Sequence[float], kinds: Sequence[str], torques: Sequence[float], velocities: Sequence[float]
+    kp: Sequence[float],
+    kinds: Sequence[str],
+    torques: Sequence[float],
+    velocities: Sequence[float],
+    parts: Parts,
 ) -> tuple[float, ...]:
     """Return kd of each joint: that of a wheel gives its largest torque at full speed."""
+    balances = len(parts.feet) <= FEET_THAT_NEED_BALANCE and not parts.wheels
+    ratio = GAIN_RATIO_TO_BALANCE if balances else GAIN_RATIO
     damping = []
     for i, gain in enumerate(kp):
-        value = gain / GAIN_RATIO
+        value = gain / ratio
         if kinds[i] == "velocity":
             value = torques[i] / velocities[i]
         damping.append(_round_to_two_digits(value))

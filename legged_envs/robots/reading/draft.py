@@ -10,7 +10,8 @@ import mujoco
 
 from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE, balance
 from legged_envs.robots.reading.describe import Parts, describe_robot
-from legged_envs.robots.reading.feet import Foot, find_feet, make_foot
+from legged_envs.robots.reading.feet import Foot, find_feet
+from legged_envs.robots.reading.foot_bodies import make_foot
 from legged_envs.robots.reading.heading import turn_forward
 from legged_envs.robots.reading.inertia import mend_inertias
 from legged_envs.robots.reading.isolate import Joints, isolate_robot
@@ -26,6 +27,8 @@ from legged_envs.robots.reading.motors import (
     NUM_POSES,
     group_by_value,
     missing_armatures,
+    most_torque,
+    split_placeholders,
 )
 from legged_envs.robots.reading.options import reset_options
 from legged_envs.robots.reading.pose import Pose, ground_distances
@@ -73,7 +76,8 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
     * Legs have kp = 2 m g h / (number of feet), with the mass m of the robot and the height h of
       its base. This is twice the kp that keeps upright legs from falling over together. Other
       joints have kp = 10 m g r, with the mass m of the limb beyond the joint and the distance r of
-      its centre of mass. The limb then hangs down by at most 0.1 rad. kd = kp / 40 s⁻¹.
+      its centre of mass. The limb then hangs down by at most 0.1 rad. kd = kp / 40 s⁻¹, and
+      kp / 20 s⁻¹ for robots on two feet.
     * Partners for mirroring are found by names, left and right or L and R. Their signs follow from
       the joint axes. The diagonals of a quadruped follow from the positions of its feet.
 
@@ -103,7 +107,7 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
         pose=pose,
         joints=source.joints,
         velocity_limits=source.velocity_limits,
-        parts=Parts(source.base, tuple(foot_names), _wheel_joints(source)),
+        parts=_parts(source, foot_names),
         height=source.height,
         model_path=folder.resolve() / f"{name}.xml",
         source_name=path.name,
@@ -121,9 +125,13 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
     return robot, gaps
 
 
-def _wheel_joints(source: _Source) -> tuple[str, ...]:
+def _parts(source: _Source, foot_names: Sequence[str]) -> Parts:
     model = source.pose.model
-    return tuple(model.joint(foot.wheel).name for foot in source.feet if foot.wheel is not None)
+    wheels = [model.joint(foot.wheel).name for foot in source.feet if foot.wheel is not None]
+    toes: list[str] = []
+    for foot in source.feet:
+        toes.extend(foot.toes)
+    return Parts(source.base, tuple(foot_names), tuple(wheels), tuple(toes))
 
 
 def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name: str) -> str:
@@ -163,7 +171,10 @@ def _read_source(path: Path, notes: list[str]) -> _Source:
         pose = _default_pose(spec, joints.positions)
         feet, height = _find_feet(pose)
         if not joints.has_keyframe:
-            joints = joints._replace(positions=balance(pose, feet, joints.positions))
+            mass = float(pose.model.body_subtreemass[1])
+            torques = split_placeholders(joints.torque_limits, most_torque(mass, height))[0]
+            positions = balance(pose, feet, joints.positions, torques)
+            joints = joints._replace(positions=positions)
             _set_positions(pose, joints.positions)
             feet, height = _find_feet(pose)
     except (ElementTree.ParseError, ValueError) as error:

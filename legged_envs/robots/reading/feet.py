@@ -1,13 +1,12 @@
-"""Finds the feet of a robot by their names or positions, and makes them separate bodies."""
+"""Finds the feet of a robot by their names or positions."""
 
 import re
 from typing import NamedTuple
 
 import mujoco
-import numpy as np
 
 from legged_envs.robots.reading.pose import Pose, body_path, ground_distances
-from legged_envs.robots.reading.wheels import find_wheel, wheel_frame
+from legged_envs.robots.reading.wheels import find_wheel
 
 FOOT_NAME = re.compile(r"foot|feet|toe|sole|ankle_?roll", re.IGNORECASE)
 """Pattern in the names of bodies that are feet."""
@@ -21,42 +20,29 @@ It is a fraction of the height of the base, in the default pose.
 SOLE_THICKNESS = 0.01
 """Height range in which the shapes of a leg are its sole, m, from the lowest shape upwards."""
 
-COPIED_ATTRIBUTES = (
-    "type",
-    "size",
-    "quat",
-    "meshname",
-    "friction",
-    "condim",
-    "group",
-    "rgba",
-    "material",
-)
-"""Attributes of a shape (MuJoCo: geom) that stay when it becomes a shape of another body."""
-
-
-IN_PLACE = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-"""Pose of a body at its parent: position and quaternion."""
-
 
 class Foot(NamedTuple):
     """The last body of a leg, with the shapes that touch the ground."""
 
     body: str
-    """Name of the last body of the leg."""
+    """Name of the last body of the leg. If the foot is several bodies, such as the halves of a
+    sole, it is the one that carries them."""
     shapes: list[int]
-    """Indices of the collision shapes of the foot (MuJoCo: geoms): the lowest ones of the body,
+    """Indices of the collision shapes of the foot (MuJoCo: geoms): the lowest ones of its bodies,
     which are its sole, or all of a wheel."""
     wheel: int | None = None
     """Index of the joint about which the body turns as a wheel; None for a foot."""
+    toes: tuple[str, ...] = ()
+    """Names of bodies that move at the foot and stand on the ground with it."""
 
 
 def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     """Find the last body of each leg, with its lowest shapes.
 
     If two or more bodies near the ground have names of feet (``FOOT_NAME``), these are the feet.
-    Else all bodies near the ground are. Of several on one limb only the outermost is a foot. Bodies
-    that are welded to the base are no feet.
+    Else all bodies near the ground are. Of several on one limb only the outermost is a foot, and
+    those that belong to one leg are one foot, such as a heel and a toe. Bodies that are welded to
+    the base are no feet.
 
     Args:
         pose: Robot in its default pose.
@@ -70,17 +56,11 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
         ValueError: If no limb is near the ground.
     """
     model = pose.model
-    highest = base_height - (1 - FOOT_ZONE) * height
-    shapes: dict[int, dict[int, float]] = {}
-    for shape, distance in ground_distances(*pose).items():
-        body = int(model.geom_bodyid[shape])
-        # Body 1 is the base.
-        is_limb = model.body_weldid[body] != 1
-        if is_limb and distance < highest:
-            shapes.setdefault(body, {})[shape] = distance
+    lowest_point = base_height - height
+    shapes = _shapes_near_ground(pose, lowest_point + FOOT_ZONE * height)
     named = [body for body in shapes if FOOT_NAME.search(model.body(body).name)]
     candidates = named if len(named) > 1 else list(shapes)
-    # Of two candidates on one limb the outer one is the foot, such as a toe after an ankle.
+    # Of two candidates on one limb the outer one is the foot.
     inner: set[int] = set()
     for body in candidates:
         inner.update(body_path(model, body)[:-1])
@@ -90,9 +70,80 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
             "there are no feet: no limb has a collision shape near the ground in the default pose; "
             "give the last links some, or an MJCF a keyframe called home, in which it stands"
         )
-    lowest_point = base_height - height
-    feet = [_make_description(pose, body, shapes[body], lowest_point) for body in bodies]
+    heels = _heels(model, shapes, sorted(set(candidates) & inner), bodies)
+    feet: list[Foot] = []
+    for parts in _legs(pose, sorted({*bodies, *heels}), shapes, lowest_point):
+        feet.append(_make_description(pose, parts, shapes, lowest_point))
     return _without_wheel_motors(model, feet)
+
+
+def _shapes_near_ground(pose: Pose, highest: float) -> dict[int, dict[int, float]]:
+    """Return the distances to the plane, m, of shapes of limbs, by body and shape."""
+    shapes: dict[int, dict[int, float]] = {}
+    for shape, distance in ground_distances(*pose).items():
+        body = int(pose.model.geom_bodyid[shape])
+        # Body 1 is the base.
+        is_limb = pose.model.body_weldid[body] != 1
+        if is_limb and distance < highest:
+            shapes.setdefault(body, {})[shape] = distance
+    return shapes
+
+
+def _heels(
+    model: mujoco.MjModel, shapes: dict[int, dict[int, float]], inner: list[int], bodies: list[int]
+) -> list[int]:
+    """Return those of the inner bodies that stand on the ground next to a toe with a joint."""
+    heels = []
+    for body in inner:
+        level = min(shapes[body].values())
+        for toe in bodies:
+            path = body_path(model, toe)
+            is_level = abs(min(shapes[toe].values()) - level) < SOLE_THICKNESS
+            if body in path and is_level and _num_joints_beyond(model, body, toe) == 1:
+                heels.append(body)
+                break
+    return heels
+
+
+def _legs(
+    pose: Pose, bodies: list[int], shapes: dict[int, dict[int, float]], lowest_point: float
+) -> list[list[int]]:
+    """Group the bodies that belong to the same foot, in the order of their first ones.
+
+    These have at most one joint between them and a link that is not of the base. Wheels are feet
+    of their own.
+    """
+    model = pose.model
+    legs: list[list[int]] = []
+    wheels: set[int] = set()
+    for body in bodies:
+        name = model.body(body).name
+        if find_wheel(pose, name, list(shapes[body]), lowest_point) is not None:
+            wheels.add(body)
+        for leg in legs:
+            is_rigid = body not in wheels and leg[0] not in wheels
+            if is_rigid and _are_of_one_foot(model, leg[0], body):
+                leg.append(body)
+                break
+        else:
+            legs.append([body])
+    return legs
+
+
+def _are_of_one_foot(model: mujoco.MjModel, body: int, other: int) -> bool:
+    path = body_path(model, body)
+    common = [link for link in body_path(model, other) if link in path][-1]
+    if model.body_weldid[common] == 1:
+        return False
+    joints = (_num_joints_beyond(model, common, body), _num_joints_beyond(model, common, other))
+    return max(joints) <= 1
+
+
+def _num_joints_beyond(model: mujoco.MjModel, link: int, body: int) -> int:
+    """Return the number of joints between a link and a body on the same limb beyond it."""
+    path = body_path(model, body)
+    beyond = path[path.index(link) + 1 :]
+    return int(sum(model.body_jntnum[part] for part in beyond))
 
 
 def _without_wheel_motors(model: mujoco.MjModel, feet: list[Foot]) -> list[Foot]:
@@ -112,108 +163,28 @@ def _without_wheel_motors(model: mujoco.MjModel, feet: list[Foot]) -> list[Foot]
 
 
 def _make_description(
-    pose: Pose, body: int, distances: dict[int, float], lowest_point: float
+    pose: Pose, parts: list[int], shapes: dict[int, dict[int, float]], lowest_point: float
 ) -> Foot:
-    name = pose.model.body(body).name
-    shapes = _lowest(distances)
-    wheel = find_wheel(pose, name, list(distances), lowest_point)
+    """Make the foot of a leg from the bodies that belong to it."""
+    model = pose.model
+    # The parts that no joint moves are the foot, and the others are its toes.
+    links = [int(model.body_weldid[part]) for part in parts]
+    depths = [len(body_path(model, link)) for link in links]
+    link = links[depths.index(min(depths))]
+    rigid = [part for part in parts if model.body_weldid[part] == link]
+    toes = tuple(model.body(part).name for part in parts if part not in rigid)
+    body = model.body(rigid[0] if len(rigid) == 1 else link).name
+    soles: list[int] = []
+    for part in rigid:
+        soles.extend(_lowest(shapes[part]))
+    wheel = None
+    if len(parts) == 1:
+        wheel = find_wheel(pose, body, list(shapes[parts[0]]), lowest_point)
     if wheel is not None:
-        shapes = list(distances)
-    return Foot(name, shapes, wheel)
+        soles = list(shapes[parts[0]])
+    return Foot(body, soles, wheel, toes)
 
 
 def _lowest(distances: dict[int, float]) -> list[int]:
     level = min(distances.values()) + SOLE_THICKNESS
     return [shape for shape, distance in distances.items() if distance < level]
-
-
-def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str:
-    """Move the lowest shapes of a leg to a new body, which is the foot.
-
-    If the last body of the leg has no joint and no other collision shapes, it is the foot, and
-    nothing changes. The y axis of a wheel is its axle.
-
-    Args:
-        spec: Model, changed in place.
-        pose: The same model, compiled, in its default pose.
-        foot: Last body of the leg, with its lowest shapes.
-        height: Height of the base above the robot's lowest point, m.
-
-    Returns:
-        Name of the body that is the foot.
-    """
-    model = pose.model
-    link = spec.body(foot.body)
-    num_collision_shapes = sum(geom.conaffinity for geom in link.geoms)
-    is_separate = not link.joints and num_collision_shapes == len(foot.shapes)
-    frame = _foot_frame(pose, foot, height)
-    if is_separate and (foot.wheel is None or np.allclose(frame, IN_PLACE, atol=1e-6)):
-        return foot.body
-    place = frame[:3]
-    turn = frame[3:]
-    new_body = link.add_body(name=_foot_name(foot.body), pos=place, quat=turn)
-    if not link.explicitinertial:
-        # Without this, MuJoCo would compute the mass from the shapes that remain in the body.
-        compiled = model.body(foot.body)
-        link.explicitinertial = True
-        link.mass = float(compiled.mass[0])
-        link.ipos = compiled.ipos
-        link.iquat = compiled.iquat
-        link.inertia = compiled.inertia
-    first_geom = int(model.body(foot.body).geomadr[0])
-    moved = [link.geoms[shape - first_geom] for shape in foot.shapes]
-    # The list is complete before the loop, because deleting a shape renumbers the others.
-    for old in moved:
-        attributes = {name: getattr(old, name) for name in COPIED_ATTRIBUTES}
-        new = new_body.add_geom(**attributes, contype=0, conaffinity=1, mass=0.0)
-        new.pos = _turn_back(turn, old.pos - place)
-        new.quat = _divide(turn, old.quat)
-        spec.delete(old)
-    return str(new_body.name)
-
-
-def _foot_frame(pose: Pose, foot: Foot, height: float) -> np.ndarray:
-    """Return the pose of a foot in its link: position, m, and quaternion (w, x, y, z)."""
-    data = pose.data
-    if foot.wheel is not None:
-        centre = data.geom_xpos[foot.shapes].mean(axis=0)
-        return wheel_frame(pose, foot.body, foot.wheel, centre)
-    centres = [_foot_point(pose, shape, height) for shape in foot.shapes]
-    body = data.body(foot.body)
-    offset = np.mean(centres, axis=0) - body.xpos
-    place = body.xmat.reshape(3, 3).T @ offset
-    return np.array((*place, 1.0, 0.0, 0.0, 0.0))
-
-
-def _turn_back(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    result = np.zeros(3)
-    inverse = quat * (1.0, -1.0, -1.0, -1.0)
-    mujoco.mju_rotVecQuat(result, vector, inverse)
-    return result
-
-
-def _divide(quat: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the orientation ``other`` relative to ``quat``."""
-    result = np.zeros(4)
-    inverse = quat * (1.0, -1.0, -1.0, -1.0)
-    mujoco.mju_mulQuat(result, inverse, other)
-    return result
-
-
-def _foot_name(link: str) -> str:
-    stem = re.sub(r"_?(link|body)$", "", link, flags=re.IGNORECASE)
-    suffix = "sole" if FOOT_NAME.search(stem) else "foot"
-    return f"{stem}_{suffix}"
-
-
-def _foot_point(pose: Pose, shape: int, height: float) -> np.ndarray:
-    """Return the centre of a shape, or of the lower end of a long one such as a shank."""
-    model, data = pose
-    nearest = np.zeros(6)  # Points on the plane and on the shape.
-    mujoco.mj_geomDistance(model, data, 0, shape, 1e3, nearest)
-    centre = data.geom_xpos[shape]
-    lowest_point = nearest[3:]
-    if centre[2] - lowest_point[2] <= FOOT_ZONE * height:
-        return np.array(centre)
-    radius = model.geom_size[shape, 0]
-    return np.array(lowest_point + np.array([0.0, 0.0, radius]))
