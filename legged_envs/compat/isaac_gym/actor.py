@@ -171,6 +171,28 @@ def stack_properties(actors: list[Actor]) -> ActorProperties:
     )
 
 
+def mix_friction(friction: np.ndarray, ground: Ground | None) -> np.ndarray:
+    """Return the friction of contacts with the ground, for that of shapes.
+
+    Tasks give shapes negative frictions, which a ground of friction 1 makes positive.
+
+    Raises:
+        ValueError: If the friction of a contact is negative.
+    """
+    mixed = friction
+    if ground is not None:
+        # PhysX takes the average of two shapes (legged_gym, anymal_c_flat_config).
+        mixed = 0.5 * (friction + ground.friction)
+    if (mixed < 0).any():
+        least = float(friction.min())
+        needed = 0.0 if ground is None else -ground.friction
+        raise ValueError(
+            f"rigid shape properties: friction {least:g} is too low for this ground: "
+            f"give at least {needed:g}"
+        )
+    return mixed
+
+
 @dataclass
 class FieldValues:
     """Values of an actor in one field of the model."""
@@ -201,10 +223,7 @@ def make_field_values(
         ground: The ground. None: there is no ground.
         own: Properties of the actor, in one environment or in each.
     """
-    friction = own.friction
-    if ground is not None:
-        # PhysX takes the average of two shapes (legged_gym, anymal_c_flat_config).
-        friction = 0.5 * (own.friction + ground.friction)
+    friction = mix_friction(own.friction, ground)
     mode = own.dofs["driveMode"]
     kd = own.dofs["damping"].astype(float)
     kp = np.where(mode == DofDriveMode.DOF_MODE_POS, own.dofs["stiffness"], 0.0)

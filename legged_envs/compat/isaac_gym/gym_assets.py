@@ -251,15 +251,17 @@ def make_shape_properties(
 def read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> np.ndarray:
     """Return the friction of each shape, and warn if a restitution is asked for.
 
+    A friction may be negative: what counts is its mean with that of the ground.
+
     Raises:
-        ValueError: If the number of shapes or a friction does not fit.
+        ValueError: If the number of shapes does not fit, or a friction is not finite.
     """
     # Any iterable is read once, and all of it is checked before anything is set.
     shapes = list(props)
     friction = np.array([prop.friction for prop in shapes])
-    if len(friction) != num_shapes or not (friction >= 0).all():
+    if len(friction) != num_shapes or not np.isfinite(friction).all():
         raise ValueError(
-            f"rigid shape properties: expected {num_shapes} shapes with frictions of at least 0, "
+            f"rigid shape properties: expected {num_shapes} shapes with finite frictions, "
             f"got {friction.tolist()}"
         )
     if any(prop.restitution for prop in shapes):

@@ -15,6 +15,7 @@ from legged_envs.compat.isaac_gym.actor import (
     Actor,
     FieldValues,
     make_field_values,
+    mix_friction,
     stack_properties,
 )
 from legged_envs.compat.isaac_gym.assets import Asset, ForceSensor
@@ -355,6 +356,9 @@ class Sim:
         """
         actor = env.actor(handle)
         if friction is not None:
+            if self.state is not None:
+                # A friction that is refused changes nothing. Before, the ground may be missing yet.
+                mix_friction(friction, self.ground)
             actor.friction = friction
         if mass is not None:
             actor.mass = mass

@@ -120,6 +120,24 @@ def test_any_iterable_sets_all_bodies_and_a_refused_one_none() -> None:
     assert gym.get_actor_rigid_shape_properties(env, 0)[0].friction == 0.25
 
 
+def test_a_negative_friction_counts_by_its_mean_with_the_ground() -> None:
+    sim = make_sim(2)
+    env = sim.envs[1]
+    shapes = gym.get_actor_rigid_shape_properties(env, 0)
+    for shape in shapes:
+        shape.friction = -0.2
+    gym.set_actor_rigid_shape_properties(env, 0, shapes)
+    model = engine_model(sim, 1)
+    robot_geoms = sim.state.parts[0].geoms
+    assert model.geom_friction[robot_geoms, 0] == pytest.approx(0.4)
+    # The ground has 1: below −1 the mean is negative.
+    for shape in shapes:
+        shape.friction = -1.5
+    with pytest.raises(ValueError, match=r"-1\.5 .* -1$"):
+        gym.set_actor_rigid_shape_properties(env, 0, shapes)
+    assert gym.get_actor_rigid_shape_properties(env, 0)[0].friction == pytest.approx(-0.2)
+
+
 def test_velocity_drives_reach_their_targets_and_some_actors_are_driven_alone() -> None:
     asset = load_dog(default_dof_drive_mode=gymapi.DOF_MODE_VEL, fix_base_link=True)
     sim = make_sim(3, asset=asset, ground=False, gravity=0.0)
