@@ -376,7 +376,8 @@ class Sim:
         """Write the properties of an actor into the engine."""
         part = state.parts[handle]
         state.modes[env_id, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
-        state.max_speeds[env_id, part.dofs] = torch.from_numpy(actor.dofs["velocity"].copy())
+        max_speeds = torch.from_numpy(actor.dofs["velocity"].copy())
+        state.speed_limits.max_speeds[env_id, part.dofs] = max_speeds.double()
         own = actor.get_properties()
         for field in make_field_values(state.model, part, self.ground, own):
             expanded = state.batch.expanded(field.name)

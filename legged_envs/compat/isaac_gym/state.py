@@ -17,6 +17,7 @@ from legged_envs.compat.isaac_gym.enums import CoordinateSpace, DofDriveMode
 from legged_envs.compat.isaac_gym.force_sensors import ForceSensors
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
 from legged_envs.compat.isaac_gym.scene import Part
+from legged_envs.compat.isaac_gym.speed_limits import SpeedLimits
 from legged_envs.compat.isaac_gym.tensor_arguments import TensorArguments
 from legged_envs.compat.isaac_gym.tensor_layout import TENSOR_COLUMNS, TENSOR_ROWS
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_rotate_inverse
@@ -76,9 +77,6 @@ class State:
         """Device of the tensors."""
         self.modes = torch.from_numpy(dof_properties["driveMode"].copy())
         """Drive mode of each DOF. Shape: (num_envs, num_dofs)."""
-        self.max_speeds = torch.from_numpy(dof_properties["velocity"].copy())
-        """Speed above which a DOF in mode EFFORT is not driven on, rad/s or m/s.
-        Shape: (num_envs, num_dofs)."""
         sizes = {
             "actors": len(parts),
             "dofs": self.model.nu,
@@ -100,6 +98,13 @@ class State:
         joints = np.concatenate([part.joints for part in parts])
         self._dof_qpos = torch.from_numpy(self.model.jnt_qposadr[joints]).long()
         self._dof_qvel = torch.from_numpy(self.model.jnt_dofadr[joints]).long()
+        self.speed_limits = SpeedLimits(
+            torch.from_numpy(dof_properties["velocity"].astype(float)),
+            self._dof_qpos,
+            self._dof_qvel,
+            self.model.opt.timestep,
+        )
+        """Limits of the speeds of the DOFs."""
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
         self._has_moved = True  # Positions of bodies are older than those of joints.
         self._forces_given = False
@@ -141,21 +146,20 @@ class State:
     def simulate(self) -> None:
         """Run one step of ``dt``.
 
-        Forces on DOFs and bodies act in this step only. A DOF in mode EFFORT that is faster than
-        its ``velocity`` is not driven on. If numbers of an environment are not finite, a warning
-        names the environment.
+        Forces on DOFs and bodies act in this step only. No DOF is faster than its ``velocity``.
+        Numbers that are not finite lead to a warning that names their environments.
         """
         self._limit_efforts()
         self.update_constants()
         self.batch.step(nstep=self._substeps)
+        self.speed_limits.apply(self._qpos, self._qvel)
         self.frame_count += 1
         self._has_moved = True
         self._forces_given = False
         self._last_applied = None
         self._keep_outputs_of_step()
         if self._body_forces_given:
-            # The engine counts applied forces among the contact forces. They are subtracted when
-            # these are read.
+            # The engine counts them among the contact forces, from which a read subtracts them.
             self._last_applied = self._applied[:, 1:].clone()
             self._applied.zero_()
             self._body_forces_given = False
@@ -166,14 +170,10 @@ class State:
     def _limit_efforts(self) -> None:
         """Clear forces of the last step, and those that would drive a fast DOF on."""
         is_effort = self.modes == int(DofDriveMode.DOF_MODE_EFFORT)
-        if not self._forces_given:
+        if self._forces_given:
+            self.speed_limits.stop_driving(self._ctrl, self._qvel, is_effort)
+        else:
             self._ctrl.masked_fill_(is_effort, 0.0)
-            return
-        speeds = self._qvel[:, self._dof_qvel]
-        is_too_fast = speeds.abs() > self.max_speeds
-        # A force against the motion still brakes.
-        is_driven_on = speeds * self._ctrl > 0.0
-        self._ctrl.masked_fill_(is_effort & is_too_fast & is_driven_on, 0.0)
 
     def _warn_of_divergence(self) -> None:
         counts = self.batch.warning[:, DIVERGENCE_WARNINGS, 1]
