@@ -94,10 +94,10 @@ class State:
         """Number of calls of ``simulate`` so far."""
         self._substeps = substeps
         self._force_sensors = force_sensors
-        self._bind_inputs()
         joints = np.concatenate([part.joints for part in parts])
         self._dof_qpos = torch.from_numpy(self.model.jnt_qposadr[joints]).long()
         self._dof_qvel = torch.from_numpy(self.model.jnt_dofadr[joints]).long()
+        self._bind_inputs()
         self.speed_limits = SpeedLimits(
             torch.from_numpy(dof_properties["velocity"].astype(float)),
             self._dof_qpos,
