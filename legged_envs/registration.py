@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "legged_envs.tasks"
 """Group of Python entry points by which other installed packages register their tasks."""
+NO_TIME_LIMIT = -1
+"""Value of ``max_episode_steps`` that leaves out ``TimeLimit``, as in ``gymnasium.make``."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
@@ -171,6 +173,7 @@ def make_vector_env(
         autoreset_mode: Time of the reset after an episode: in the same step, in the next step, or
             never (disabled).
         max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
+            -1: no ``TimeLimit``.
         statistics: True to report return and length of finished episodes in ``info["episode"]``.
         kwargs: ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
@@ -186,12 +189,13 @@ def make_vector_env(
     mode = _autoreset_mode(autoreset_mode)
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
-    core = make_core(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
+    task_cfg = _with_time_limit(_resolve_cfg(task_id, cfg), max_episode_steps)
+    core = make_core(task_cfg, num_envs, **kwargs)
     core.registered_cfg = partial(make_task_cfg, task_id)
     env: VectorEnv = core
     limit = core.max_episode_length
     steps = limit if max_episode_steps is None else max_episode_steps
-    if steps is not None:
+    if steps is not None and steps != NO_TIME_LIMIT:
         # A limit below the task's own cuts episodes off; only the task's own can end them.
         is_own = limit is not None and steps >= limit
         is_finite_horizon = core.cfg.is_finite_horizon and is_own
@@ -213,8 +217,9 @@ def make_env(
     Args:
         task_id: Registered id.
         cfg: Configuration that replaces the registered one, or changes of the registered one:
-            dotted path of a field → new value. ``{"episode_length_s": …}`` sets the time limit. The
-            argument ``max_episode_steps`` of ``gymnasium.make`` can only shorten it.
+            dotted path of a field → new value. ``{"episode_length_s": …}`` sets the time limit.
+            ``max_episode_steps`` of ``gymnasium.make`` can only shorten it: Gymnasium does not tell
+            it to the environment.
         kwargs: ``device``, ``sim``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
@@ -264,6 +269,24 @@ def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":
     if isinstance(cfg, Mapping):
         return override(registered, cfg)
     return registered.from_own_cfg(cfg)
+
+
+def _with_time_limit(cfg: "TaskCfg", steps: int | None) -> "TaskCfg":
+    """Return a configuration whose episodes a time limit of ``steps`` can end.
+
+    The methods of a user's task end an episode themselves when it has ``max_episode_length`` steps.
+    A longer limit around such a task would have no effect, so the task gets it too.
+    """
+    own_steps = cfg.max_episode_length
+    if cfg.is_reconfigurable or own_steps is None or not isinstance(steps, int):
+        return cfg
+    if steps <= own_steps:
+        return cfg
+    from legged_envs.envs.changes import apply_changes
+
+    # Not with_changes, which would translate the user's configuration again, without other changes.
+    longer: TaskCfg = apply_changes(cfg, {"episode_length_s": steps * cfg.sim.step_dt})
+    return longer
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -33,6 +33,7 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
         """Vector environment of this one robot."""
         self.cfg = core.cfg
         """Configuration of the task."""
+        self.task_limit = core.max_episode_length
         self.render_mode = core.render_mode
         self.metadata = dict(core.metadata)
         del self.metadata["autoreset_mode"]

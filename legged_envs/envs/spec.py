@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,31 @@ class TaskSpec(EnvSpec):
 
     registered_cfg: "Callable[[], TaskCfg] | None" = None
     """Function that makes the registered configuration. None: the task is not registered."""
+    task_limit: int | None = None
+    """Time limit of a single environment's task, control steps. None: there is no limit."""
+    _max_episode_steps: int | None = None
+
+    @property
+    def max_episode_steps(self) -> int | None:  # type: ignore[override]
+        """Time limit of an episode, control steps: at most that of the task.
+
+        Gymnasium's ``TimeLimit`` sets it to the argument of ``gymnasium.make``, of which the task
+        does not learn. A warning says so if the task ends its episodes earlier.
+        """
+        return self._max_episode_steps
+
+    @max_episode_steps.setter
+    def max_episode_steps(self, steps: int | None) -> None:
+        limit = self.task_limit
+        if limit is not None and steps is not None and steps > limit:
+            warnings.warn(
+                f"max_episode_steps={steps} of gymnasium.make has no effect: the task ends its "
+                f"episodes after {limit} steps. Set the time limit in seconds instead: "
+                "gymnasium.make(…, cfg={'episode_length_s': …})",
+                stacklevel=2,
+            )
+            steps = limit
+        self._max_episode_steps = steps
 
     def to_json(self) -> str:
         """Return the specification as JSON.
@@ -47,6 +73,8 @@ class HasTaskSpec:
 
     registered_cfg: "Callable[[], TaskCfg] | None" = None
     """Function that makes the registered configuration. None: the task is not registered."""
+    task_limit: int | None = None
+    """Time limit of a single environment's task, control steps. None: there is no limit."""
     _spec: EnvSpec | None = None
 
     @property
@@ -64,6 +92,7 @@ class HasTaskSpec:
                     fields[field.name] = getattr(spec, field.name)
             self._spec = TaskSpec(**fields)
             self._spec.registered_cfg = self.registered_cfg
+            self._spec.task_limit = self.task_limit
 
 
 def _collect_changes(old: Any, new: Any, path: str, changes: dict[str, object]) -> None:

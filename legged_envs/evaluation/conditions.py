@@ -34,7 +34,7 @@ EVALUATION_ENV_OPTIONS: dict[str, Any] = {
     "observations": "dict",
     # An ended episode is not replaced by a new one: every environment gives one episode.
     "autoreset_mode": "Disabled",
-    "max_episode_steps": 10**9,
+    "max_episode_steps": -1,
 }
 """Arguments of `make_vec` for environments in which a policy is evaluated or watched. Episodes have
 no time limit: only terminations end them."""

@@ -107,3 +107,35 @@ def test_gymnasium_films_more_than_four_robots(tmp_path: Path, make_vec) -> None
         env.close()
     (film,) = tmp_path.glob("*.mp4")
     assert film.stat().st_size > 0
+
+
+def steps_of_an_episode(env: gym.vector.VectorEnv) -> int:
+    env.reset(seed=0)
+    for step in range(1, 60):
+        _, _, terminated, truncated, _ = env.step(np.zeros((2, 12), np.float32))
+        if (terminated | truncated).any():
+            return step
+    return 0
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 10), (23, 23), (-1, 0)])
+def test_a_batch_keeps_the_time_limit_that_it_is_given(limit: int | None, steps: int) -> None:
+    cfg = {"episode_length_s": 0.2, "terminations.fallen": None}
+    env = gym.make_vec(FLAT, num_envs=2, cfg=cfg, max_episode_steps=limit)
+    assert steps_of_an_episode(env) == steps
+    env.close()
+
+
+def test_the_specification_of_one_robot_tells_when_its_episodes_end() -> None:
+    cfg = {"episode_length_s": 0.2}
+    shorter = gym.make(FLAT, cfg=cfg, max_episode_steps=7)
+    assert shorter.spec is not None
+    assert shorter.spec.max_episode_steps == 7
+    longer = gym.make(FLAT, cfg=cfg, max_episode_steps=23)
+    with pytest.warns(UserWarning, match=r"23 .* 10 steps.*episode_length_s"):
+        spec = longer.spec
+    assert spec is not None
+    assert spec.max_episode_steps == 10
+    assert EnvSpec.from_json(spec.to_json()).max_episode_steps == 10
+    shorter.close()
+    longer.close()

@@ -89,6 +89,25 @@ def ids():
         del TASKS[name], gym.registry[name]
 
 
+class EndsInTime(Stand):
+    def _get_dones(self):
+        is_late = self.episode_length_buf >= self.max_episode_length - 1
+        return torch.zeros_like(is_late), is_late
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 9), (23, 22)])
+def test_a_longer_time_limit_reaches_the_methods_that_end_episodes(limit, steps):
+    legged_envs.register("Test/EndsInTime-v0", EndsInTime, StandCfg)
+    cfg = {"episode_length_s": 0.2, "action_limit": 2.0}
+    env = gym.make_vec("Test/EndsInTime-v0", 2, cfg=cfg, max_episode_steps=limit)
+    env.reset(seed=0)
+    assert env.unwrapped.cfg.action_limit == 2.0
+    for _ in range(steps):
+        _, _, _, truncated, _ = env.step(np.zeros((2, 12), np.float32))
+    assert truncated.all()
+    env.close()
+
+
 def rollout(envs, steps=25, seed=0):
     rng = np.random.default_rng(seed)
     results = [envs.reset(seed=seed)[0]]
