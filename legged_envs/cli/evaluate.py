@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from legged_envs.checks import whole_number
 from legged_envs.cli.foreign import is_foreign
 from legged_envs.cli.tiles import choose_tiles, terrain_of_task
-from legged_envs.motion_reading import AS_FILES_SAY, MotionReading, check_reading
+from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.policy.header import record_evaluation, without_nan
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
-from legged_envs.system_checks import check_inputs, check_output
+from legged_envs.system_checks import check_output
 from legged_envs.tasks import plain_id
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class EvaluateCfg:
+class EvaluateCfg(MotionFileOptions):
     """Options of `legged-envs eval`."""
 
     task_id: TaskId
@@ -34,11 +34,6 @@ class EvaluateCfg:
     """Number of episodes, for a mimic task of each clip."""
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
-    motions: tuple[Path, ...] = ()
-    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .pkl, .json or
-    .txt."""
-    motion: MotionReading = AS_FILES_SAY
-    """What these files do not say."""
     seed: int | None = None
     """Seed of the episodes. Default: the seed of a training's own evaluation. Trainings use small
     seeds."""
@@ -150,8 +145,7 @@ def check_options(cfg: EvaluateCfg) -> None:
         ValueError: If an option has an invalid value, or does not suit the task.
     """
     plain_id(cfg.task_id)
-    check_inputs("--motions", cfg.motions)
-    check_reading(cfg.motion, cfg.motions)
+    cfg.check_motion_files()
     check_size("--episodes", cfg.episodes)
     if cfg.seed is not None:
         whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)

@@ -9,9 +9,9 @@ from typing import Any
 
 from legged_envs.checks import check_number
 from legged_envs.cli.tiles import choose_tiles
-from legged_envs.motion_reading import AS_FILES_SAY, MotionReading, check_reading
+from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value, check_size
-from legged_envs.system_checks import check_inputs, check_installed, check_output, check_port
+from legged_envs.system_checks import check_installed, check_output, check_port
 from legged_envs.tasks import make_task_cfg, plain_id
 
 HOST = "127.0.0.1"
@@ -23,7 +23,7 @@ DEFAULT_VIDEO = Path("play.mp4")
 
 
 @dataclass
-class PlayCfg:
+class PlayCfg(MotionFileOptions):
     """Options of `legged-envs play`."""
 
     task_id: TaskId
@@ -41,11 +41,6 @@ class PlayCfg:
     """Turning command, rad/s."""
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
-    motions: tuple[Path, ...] = ()
-    """Files of motions that replace the task's own, for mimic tasks: .npz, .csv, .pkl, .json or
-    .txt."""
-    motion: MotionReading = AS_FILES_SAY
-    """What these files do not say."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task in addition to the policy's own, e.g. --changes
     actions.joint_position.scale 0.8"""
@@ -82,8 +77,7 @@ def play(cfg: PlayCfg) -> None:
     """
     # Everything that can be wrong is checked before PyTorch is imported, which takes seconds.
     plain_id(cfg.task_id)
-    check_inputs("--motions", cfg.motions)
-    check_reading(cfg.motion, cfg.motions)
+    cfg.check_motion_files()
     check_size("--num-envs", cfg.num_envs)
     if cfg.web:
         check_web_options(cfg)

@@ -234,7 +234,12 @@ def main(options: CrosscheckCfg) -> None:
         ValueError: If `options.seconds` is too short or the task is not a velocity task.
     """
     policy, cfg, _ = policy_and_task(
-        options.task_id, options.policy, options.changes, description=options.contract
+        options.task_id,
+        options.policy,
+        options.changes,
+        motions=options.motions,
+        description=options.contract,
+        reading=options.motion,
     )
     print_foreign(policy)
     least = SETTLING_SECONDS + cfg.sim.step_dt

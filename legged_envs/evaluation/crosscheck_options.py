@@ -5,12 +5,13 @@ from pathlib import Path
 
 from legged_envs import checks, system_checks
 from legged_envs.configuration import Configuration
+from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.tasks import plain_id
 
 
 @dataclass
-class CrosscheckCfg(Configuration):
+class CrosscheckCfg(MotionFileOptions, Configuration):
     """Options of `legged-envs crosscheck`."""
 
     task_id: TaskId
@@ -43,10 +44,12 @@ class CrosscheckCfg(Configuration):
         """Check the options before anything is computed.
 
         Raises:
+            FileNotFoundError: If a file of motions is missing.
             ValueError: If an option is out of its range or a file cannot be written.
             ModuleNotFoundError: If a needed package is not installed.
         """
         plain_id(self.task_id)
+        self.check_motion_files()
         check_size("--robots", self.robots)
         checks.check_number("--seconds", self.seconds, above=1.0, most=3600.0)
         checks.whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)

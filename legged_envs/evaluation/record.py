@@ -22,6 +22,7 @@ from legged_envs.datasets.episodes import (
 from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
+from legged_envs.motions import MotionFiles
 from legged_envs.policy.comparison import comparable_inputs, nearly_equal
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.metadata import Contract, contract, is_earlier_version
@@ -83,11 +84,20 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
         ValueError: If an option makes no sense.
     """
     cfg.check()
-    policy, task, changes = policy_and_task(cfg.task_id, cfg.policy, cfg.changes)
+    policy, task, changes = policy_and_task(
+        cfg.task_id, cfg.policy, cfg.changes, motions=cfg.motions, reading=cfg.motion
+    )
+    if "foreign" in policy.contract:
+        raise ValueError(
+            f"--policy {str(cfg.policy)!r} is of another framework, and a dataset is of a task as "
+            "it is registered: record a policy of this package"
+        )
     if kind_of(task).imitates_motions:
         name, motion = motion_cfg(task)
         # The policy may name the clips, and the environment of the dataset needs them too.
         changes[f"commands.{name}.clips"] = motion.clips
+        if isinstance(motion.motions, MotionFiles):
+            changes[f"commands.{name}.motions"] = motion.motions.as_json()
     episode_limit = task.max_episode_length or DEFAULT_EPISODE_STEPS
     envs = gym.make_vec(
         cfg.task_id,

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from legged_envs.checks import whole_number
 from legged_envs.configuration import Configuration
+from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_option_numbers, check_size
 
 
 @dataclass
-class RecordCfg(Configuration):
+class RecordCfg(MotionFileOptions, Configuration):
     """Options of `legged-envs record`."""
 
     task_id: TaskId
@@ -36,10 +37,12 @@ class RecordCfg(Configuration):
 
         Raises:
             FileExistsError: If there is a dataset of this name.
+            FileNotFoundError: If a file of motions is missing.
             ValueError: If an option is out of its range.
         """
         from legged_envs.datasets.episodes import dataset_folder
 
+        self.check_motion_files()
         check_option_numbers(self)
         check_size("--episodes", self.episodes)
         check_size("--num-envs", self.num_envs)

@@ -15,6 +15,7 @@ from legged_envs.mdp.motion_targets import MotionTargets, foot_columns
 from legged_envs.motions import (
     BodySample,
     Motion,
+    MotionFiles,
     MotionLibrary,
     MotionPlayer,
     MotionSample,
@@ -41,10 +42,11 @@ class MotionCommandCfg(Configuration):
     Each episode starts at a drawn time of a drawn clip, or has no clip to imitate.
     """
 
-    motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions
+    motions: Callable[[RobotCfg], Sequence[Motion]] | dict[str, Any] = shipped_motions
     """Function that loads the clips of a robot, for example ``MotionFiles(("kick.npz",))``.
 
-    All clips must have the same frame rate.
+    A dict has the fields of :class:`~legged_envs.motions.MotionFiles`, as JSON holds them:
+    ``{"paths": ["kick.npz"], "rate": 60.0}``. All clips must have the same frame rate.
     """
     clips: tuple[str, ...] = ()
     """Names of the clips to imitate. Empty: all clips."""
@@ -101,7 +103,10 @@ class MotionCommandCfg(Configuration):
         Raises:
             ValueError: There is no clip with one of the names.
         """
-        motions = list(self.motions(robot))
+        load = self.motions
+        if isinstance(load, dict):
+            load = MotionFiles.from_json(load)
+        motions = list(load(robot))
         if not self.clips:
             return motions
         names = [motion.name for motion in motions]

@@ -1,11 +1,13 @@
 """Loads motions from files of several projects, and names what is suspicious about them."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from legged_envs.motion_reading import MotionReading
+from legged_envs.checks import check_known
+from legged_envs.motion_reading import AS_FILES_SAY, MotionReading
 from legged_envs.motions.formats.amp import read_amp
 from legged_envs.motions.formats.beyondmimic import read_beyondmimic
 from legged_envs.motions.formats.csv_tables import read_csv
@@ -49,6 +51,28 @@ class MotionFiles(MotionReading):
             if motion.frame_rate != rate:
                 motions[index] = resample(motion, robot, rate)
         return motions
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults, with absolute paths."""
+        values: dict[str, Any] = {"paths": [str(Path(path).resolve()) for path in self.paths]}
+        given = asdict(self.options())
+        for name, usual in asdict(AS_FILES_SAY).items():
+            if given[name] != usual:
+                values[name] = given[name]
+        return values
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> "MotionFiles":
+        """Return the files that :meth:`as_json` describes.
+
+        Raises:
+            ValueError: If there is a name that is no field, or there are no paths.
+        """
+        known = [field.name for field in fields(MotionFiles)]
+        check_known("motions: MotionFiles has no field", list(values), known, "it has")
+        if "paths" not in values:
+            raise ValueError("motions: give paths, e.g. {'paths': ['kick.npz']}")
+        return MotionFiles(**values)
 
     def options(self) -> MotionReading:
         """Return the options without the paths."""

@@ -24,7 +24,7 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
 from legged_envs.motion_reading import MotionReading
-from legged_envs.motions import MotionFiles, shipped_motions
+from legged_envs.motions import MotionError, MotionFiles, shipped_motions
 from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
@@ -140,6 +140,9 @@ def with_clips(
     cfg = imitating(cfg, motions=motions, reading=reading)
     try:
         clip_names(cfg, clips)
+    # The file is wrong, and not the names of the clips.
+    except MotionError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"{error}. A policy that was trained with --motions needs the same --motions, "

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import arg, subcommand
 
 from legged_envs.configuration import Configuration
-from legged_envs.motion_reading import AS_FILES_SAY, MotionReading
+from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.ppo_options import PPOCfg as PPOCfg
@@ -46,7 +46,7 @@ ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
 
 
 @dataclass
-class TrainCfg(Configuration):
+class TrainCfg(MotionFileOptions, Configuration):
     """Options of ``legged-envs train``."""
 
     task_id: TaskId
@@ -105,13 +105,6 @@ class TrainCfg(Configuration):
 
     clips: tuple[str, ...] = ()
     """Names of the reference clips that a mimic task imitates. Empty: all clips of the task."""
-
-    motions: tuple[Path, ...] = ()
-    """Motion files that a mimic task imitates in place of its built-in clips: .npz, .csv, .pkl,
-    .json or .txt, of the projects in docs/how-to/motions.md."""
-
-    motion: MotionReading = AS_FILES_SAY
-    """What the motion files do not say."""
 
     warm_start: Path | None = None
     """Run folder or numbered checkpoint with the actor and critic that the training starts with,

@@ -14,14 +14,13 @@ from legged_envs.checks import check_choice, check_known, whole_number
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.evaluator import metrics_of
 from legged_envs.evaluation.metrics.task import TaskMetrics
-from legged_envs.motion_reading import check_reading
 from legged_envs.motions import Motion, MotionFiles, shipped_motions
 from legged_envs.policy.policy import load_policy
 from legged_envs.robots import RobotCfg
 from legged_envs.runs.options import LARGEST_SEED, check_option_numbers, check_size
 from legged_envs.runs.run_folder import CONFIG
 from legged_envs.runs.trackers import TRACKERS
-from legged_envs.system_checks import check_inputs, check_installed
+from legged_envs.system_checks import check_installed
 from legged_envs.tasks import make_task_cfg, make_training_defaults, registered_id
 from legged_envs.tasks.kind import TaskKind, kind_of
 from legged_envs.tasks.mimic import imitating
@@ -116,8 +115,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
     if isinstance(algo, SchemeCfg):
         cfg = replace(cfg, changes=_with_history(cfg.changes, algo, registered))
-    check_inputs("--motions", cfg.motions)
-    check_reading(cfg.motion, cfg.motions)
+    cfg.check_motion_files()
     check_changes(cfg.changes)
     run_dir = run_folder(cfg)
     task = override(registered, cfg.changes)

@@ -21,8 +21,11 @@ from legged_envs import cli
 from legged_envs.envs import unwrap
 from legged_envs.evaluation.record import load_dataset, record
 from legged_envs.evaluation.record_options import RecordCfg
+from legged_envs.motion_reading import MotionReading
+from legged_envs.motions import shipped_motions
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import load_shipped_policy, save_policy
+from legged_envs.robots import GO2 as GO2_ROBOT
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
@@ -331,3 +334,34 @@ def test_ctrl_c_leaves_the_episodes_that_were_over(write, tmp_path, monkeypatch)
     monkeypatch.undo()
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     assert len(load_dataset(DATASET, GO2)) >= 1
+
+
+def test_a_dataset_of_motion_files_makes_its_environment_from_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    trot = shipped_motions(GO2_ROBOT, "trot")[0]
+    quat = trot.root_quat_w[:, [1, 2, 3, 0]]
+    columns = np.hstack((trot.root_pos_w, quat, trot.joint_pos))
+    np.savetxt("mine.csv", columns, delimiter=",")
+    task_id = "Legged/Go2-Mimic-v0"
+    options = RecordCfg(
+        task_id,
+        "go2/mine-v0",
+        episodes=2,
+        num_envs=2,
+        changes={"episode_length_s": 0.2},
+        motions=(Path("mine.csv"),),
+        motion=MotionReading(rate=60.0),
+    )
+    record(options)
+    # Paths are absolute: the dataset is read from anywhere.
+    monkeypatch.chdir("/")
+    assert len(load_dataset("go2/mine-v0", task_id)) == 2
+    kwargs = minari.load_dataset("go2/mine-v0").env_spec.kwargs
+    env = gym.make(task_id, cfg=kwargs["cfg"], observations=kwargs["observations"])
+    library = env.unwrapped.core.commands.terms["motion"].player.library
+    assert (library.names, library.frame_rate) == (("mine",), 60.0)
+    env.close()

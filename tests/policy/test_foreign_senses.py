@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +254,24 @@ def test_a_checkpoint_of_rsl_rl_is_written_for_another_loop_and_acts_as_in_its_o
     written = yaml.safe_load(Path("lab/params/deploy.yaml").read_text())
     assert written["stiffness"][0] == 20.0
     assert COMMAND[0] <= written["commands"]["base_velocity"]["ranges"]["lin_vel_x"][1]
+
+
+def test_crosscheck_takes_the_motion_of_a_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    clip(tmp_path / "turn.npz")
+    save_network(tmp_path / "policy.onnx", network(67, 29), 67)
+    write(tmp_path / "deploy.yaml", mimic_yaml())
+    words = ["crosscheck", G1, "--policy", "policy.onnx", "--contract", "deploy.yaml"]
+    words += ["--sims", "mujoco", "--robots", "1", "--seconds", "1.1", "--json", "c.json"]
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert "--motions" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--motions", "missing.npz"])
+    assert "missing.npz" in capsys.readouterr().err
+    cli.main([*words, "--motions", "turn.npz"])
+    numbers = json.loads(Path("c.json").read_text())
+    assert list(numbers["runs"]) == ["mujoco"]
+    assert "motion_joints" in numbers["remark"]
