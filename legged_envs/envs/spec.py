@@ -29,7 +29,7 @@ class TaskSpec(EnvSpec):
     _max_episode_steps: int | None = None
 
     @property
-    def max_episode_steps(self) -> int | None:  # type: ignore[override]
+    def max_episode_steps(self) -> int | None:
         """Time limit of an episode, control steps: at most that of the task.
 
         Gymnasium's ``TimeLimit`` sets it to the argument of ``gymnasium.make``, of which the task

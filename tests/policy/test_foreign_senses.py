@@ -21,6 +21,7 @@ from policy.test_foreign import (
     deploy_yaml,
     exact,
     lab_size,
+    mjlab_metadata,
     motor_keys,
     network,
     old_checkpoint,
@@ -112,6 +113,62 @@ def test_a_grid_that_cannot_be_is_named(params: dict[str, Any], named: str, tmp_
     description = write(tmp_path / "deploy.yaml", with_scan(**params))
     with pytest.raises(ValueError, match=named):
         policy_and_task(GO2, path, description=description)
+
+
+def mjlab_policy(folder: Path, points: int, scan_scale: float = 0.2) -> Path:
+    """A policy of mjlab that sees its speed of turning, its last action and heights."""
+    size = 15 + points
+    texts = {
+        **mjlab_metadata(),
+        "observation_names": "base_ang_vel,height_scan,actions",
+        "observation_terms_scale": f"0.250;0.500;2.000,{scan_scale:.3f},1.0",
+        "observation_terms_clip": "-inf;inf,-inf;0.350,-1.000;1.000",
+        "observation_terms_history_length": "0,0,0",
+    }
+    return save_network(folder / "policy.onnx", network(size, 12), size, **texts)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_policy_of_mjlab_sees_the_ground_where_its_tasks_look(
+    given: bool, tmp_path: Path
+) -> None:
+    size, resolution, offset = (1.6, 1.0), 0.1, 0.0
+    description = None
+    if given:
+        size, resolution, offset = (0.8, 0.4), 0.2, 0.05
+        params = {"size": list(size), "resolution": resolution, "offset": offset}
+        description = write(tmp_path / "scan.yaml", {"height_scan": {"params": params}})
+    points = 15 if given else 187
+    path = mjlab_policy(tmp_path, points)
+    policy, cfg, _ = policy_and_task(ROUGH, path, description=description)
+    told = " ".join(policy.contract["foreign"]["assumed"])
+    assert ("1.6 m by 1 m" in told) is not given
+    hard = {"scene.terrain.first_levels": (8, 10), "events.root.params.yaw": (0.5, 2.5)}
+    core = core_of(override(cfg, hard), 3)
+    observation = core.reset(seed=1)[0]
+    for _ in range(3):
+        observation = core.step(policy(observation))[0]
+    seen = policy.network.observe(observation)
+    for robot in range(3):
+        below = float(core.sim.root_pos_w[robot, 2]) - rays(core, size, resolution, robot) - offset
+        expected = torch.tensor(np.minimum(below, 0.35) * 0.2, dtype=torch.float32)
+        torch.testing.assert_close(seen[robot, 3:-12], expected, atol=1e-3, rtol=0.0)
+    assert seen[:, 3:-12].std() > 0.001
+    turning = core.robot.ang_vel_b * torch.tensor([0.25, 0.5, 2.0])
+    torch.testing.assert_close(seen[:, :3], turning, atol=1e-5, rtol=0.0)
+    core.close()
+
+
+def test_a_scan_of_another_grid_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"height_scan 187.*105.*size.*resolution"):
+        policy_and_task(ROUGH, mjlab_policy(tmp_path, 90))
+    description = write(tmp_path / "scan.yaml", {"height_scan": {"params": {"size": [1.0, 1.0]}}})
+    with pytest.raises(ValueError, match=r"scan\.yaml.*resolution"):
+        policy_and_task(ROUGH, tmp_path / "policy.onnx", description=description)
+    texts = {**mjlab_metadata(), "observation_terms_scale": "1.0,2.0"}
+    bare = save_network(tmp_path / "bare.onnx", network(48, 12), 48, **texts)
+    with pytest.raises(ValueError, match=r"observation_terms_scale.*7 terms.*1\.0, 2\.0"):
+        policy_and_task(GO2, bare)
 
 
 # --- motions ---------------------------------------------------------------------------------------

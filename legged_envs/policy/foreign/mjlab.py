@@ -4,16 +4,22 @@ Lists are written as texts with commas between their elements.
 """
 
 from collections.abc import Mapping
-from math import isfinite
+from math import inf, isfinite, isnan
 from pathlib import Path
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.policy.foreign.baked import BakedNetwork, Loop, action_scales, make_blocks
-from legged_envs.policy.foreign.description import ForeignContract, ForeignTerm, unknown_terms
+from legged_envs.policy.foreign.description import (
+    ForeignContract,
+    ForeignTerm,
+    Range,
+    unknown_terms,
+)
 from legged_envs.policy.foreign.fields import rounded
 from legged_envs.policy.foreign.files import write_onnx
 from legged_envs.policy.foreign.layout import elements_of
 from legged_envs.policy.foreign.motion import ReferenceMotion, gives_motion, read_motion
+from legged_envs.policy.foreign.scan import HeightScan, grid_lines
 from legged_envs.policy.metadata import Contract
 from legged_envs.policy.policy import Policy
 from legged_envs.tables import shorten
@@ -33,6 +39,7 @@ TERMS = {
     "joint_vel_rel": "joint_vel",
     "actions": "action",
     "last_action": "action",
+    "height_scan": "height_scan",
 }
 """Observation term of the file → the same quantity here."""
 
@@ -44,8 +51,19 @@ MOTION_TERMS = {
 }
 """Observation term of a policy that imitates the motion in its file → the same quantity here."""
 
-WITH_SCAN = "name a deploy.yaml with --contract whose params of height_scan do"
-"""What to do with a policy that sees heights, for errors."""
+TASK_SCAN = HeightScan(x=grid_lines(1.6, 0.1), y=grid_lines(1.0, 0.1), offset=0.0)
+"""Height scan of mjlab's own velocity tasks (1.6.0), around the base. The metadata do not have it.
+
+Its rays begin at the base and see at most 5 m of depth, which these tasks' grounds do not have.
+"""
+
+SCAN_ASSUMED = (
+    "height_scan looks at the grid of mjlab's velocity tasks, 1.6 m by 1 m, a point every 0.1 m"
+)
+"""What is told of a policy that sees heights, if nobody said where."""
+
+NO_BOUND = (-inf, inf)
+"""Bounds of an observation that is not clipped."""
 
 NEEDED = (
     "joint_names",
@@ -110,14 +128,43 @@ class Texts:
             )
         return tuple(numbers)
 
+    def lists(self, name: str, size: int) -> list[tuple[float, ...]]:
+        """Return a list of numbers for each of ``size`` terms, which may be infinite.
+
+        mjlab writes ``;`` between the numbers of one term.
+
+        Raises:
+            ValueError: If there is another number of lists, or something is not a number.
+        """
+        words = self.words(name)
+        lists = []
+        try:
+            for word in words:
+                lists.append(tuple(float(part) for part in word.split(";")))
+        except ValueError:
+            lists = []
+        if len(lists) != size or any(isnan(number) for numbers in lists for number in numbers):
+            raise ValueError(
+                f"{str(self.file)!r}: {name} in its metadata must have numbers for {size} terms, "
+                f"got {shorten(', '.join(words), 80)}: export it again"
+            )
+        return lists
+
 
 def is_format(metadata: Mapping[str, str]) -> bool:
     """Return True if the metadata of an ONNX file is of this format."""
     return "observation_names" in metadata and "joint_stiffness" in metadata
 
 
-def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
+def read(
+    file: Path, metadata: Mapping[str, str], scan: HeightScan | None = None
+) -> ForeignContract:
     """Read the metadata of an ONNX file.
+
+    Args:
+        file: The file.
+        metadata: Its metadata.
+        scan: Where its height scan looks. None: where those of mjlab's own tasks look.
 
     Raises:
         ValueError: If an entry is missing or wrong, or an observation term has no counterpart here.
@@ -126,7 +173,10 @@ def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
     joints = texts.words("joint_names")
     size = len(joints)
     default = texts.numbers("default_joint_pos", size)
-    terms = _read_terms(texts, joints)
+    given_scan = scan
+    scan = scan or TASK_SCAN
+    terms = _read_terms(texts, joints, scan.size)
+    sees_heights = any(term.quantity == "height_scan" for term in terms)
     return ForeignContract(
         file=file,
         framework=FRAMEWORK,
@@ -140,6 +190,8 @@ def read(file: Path, metadata: Mapping[str, str]) -> ForeignContract:
         action_offset=default,
         motion=_read_motion(texts, terms),
         anchor=texts.words("anchor_body_name")[0] if texts.has("anchor_body_name") else None,
+        scan=scan if sees_heights else None,
+        assumed=(SCAN_ASSUMED,) if sees_heights and given_scan is None else (),
     )
 
 
@@ -153,7 +205,7 @@ def _read_motion(texts: Texts, terms: tuple[ForeignTerm, ...]) -> ReferenceMotio
     return read_motion(texts.file, anchor, texts.words("body_names"))
 
 
-def _read_terms(texts: Texts, joints: tuple[str, ...]) -> tuple[ForeignTerm, ...]:
+def _read_terms(texts: Texts, joints: tuple[str, ...], points: int) -> tuple[ForeignTerm, ...]:
     names = texts.words("observation_names")
     # Policies of BeyondMimic have the motion in their file, with the name of its anchor.
     has_motion = texts.has("anchor_body_name")
@@ -162,28 +214,53 @@ def _read_terms(texts: Texts, joints: tuple[str, ...]) -> tuple[ForeignTerm, ...
     for name in names:
         if name in MOTION_TERMS and name not in quantities:
             unknown.append(f"{name} (a reference motion, and the file has no anchor_body_name)")
-        elif name == "height_scan":
-            unknown.append(f"{name} (the file does not say where it looks: {WITH_SCAN})")
         elif name not in quantities:
             unknown.append(f"{name} (not known here)")
     if unknown:
         raise unknown_terms(texts.file, unknown)
     lengths = _history_lengths(texts, len(names))
+    scales = [(1.0,)] * len(names)
+    if texts.has("observation_terms_scale"):
+        scales = texts.lists("observation_terms_scale", len(names))
+    clips = [NO_BOUND] * len(names)
+    if texts.has("observation_terms_clip"):
+        clips = _read_clips(texts, len(names))
     terms = []
-    for name, length in zip(names, lengths, strict=True):
+    for name, length, scale, clip in zip(names, lengths, scales, clips, strict=True):
         quantity = quantities[name]
-        count = len(elements_of(quantity, joints, joints))
+        count = len(elements_of(quantity, joints, joints, points))
+        if len(scale) == 1:
+            scale = scale * count
+        if len(scale) != count or not all(isfinite(factor) for factor in scale):
+            raise ValueError(
+                f"{str(texts.file)!r}: observation_terms_scale in its metadata must have {count} "
+                f"finite numbers for {name}, got {len(scale)}: export it again"
+            )
         # The oldest value comes first.
         ages = tuple(reversed(range(length)))
-        terms.append(ForeignTerm(name, quantity, (1.0,) * count, None, ages))
+        terms.append(ForeignTerm(name, quantity, scale, None if clip == NO_BOUND else clip, ages))
     return tuple(terms)
 
 
+def _read_clips(texts: Texts, count: int) -> list[Range]:
+    """Return the bounds of each term before its scale is applied."""
+    clips = []
+    for numbers in texts.lists("observation_terms_clip", count):
+        if len(numbers) != 2 or numbers[0] > numbers[1]:
+            raise ValueError(
+                f"{str(texts.file)!r}: observation_terms_clip in its metadata must have a lower "
+                f"and an upper bound for each term, got {numbers}: export it again"
+            )
+        clips.append((numbers[0], numbers[1]))
+    return clips
+
+
 def _history_lengths(texts: Texts, count: int) -> list[int]:
-    if not texts.has("observation_history_lengths"):
-        return [1] * count
-    numbers = texts.numbers("observation_history_lengths", count)
-    return [max(int(number), 1) for number in numbers]
+    # The first name is mjlab's, the second one that of BeyondMimic.
+    for entry in ("observation_terms_history_length", "observation_history_lengths"):
+        if texts.has(entry):
+            return [max(int(number), 1) for number in texts.numbers(entry, count)]
+    return [1] * count
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -232,6 +309,7 @@ def _make_metadata(contract: Contract, loop: Loop) -> dict[str, str]:
     for block in loop.blocks:
         # The first block of a quantity is its oldest value.
         lengths.setdefault(WRITTEN_TERMS[block.quantity], block.age + 1)
+    history = ",".join(str(length) for length in lengths.values())
     joints = contract["joint_names"]
     scale = [loop.action_scale[name] for name in joints]
     return {
@@ -242,7 +320,8 @@ def _make_metadata(contract: Contract, loop: Loop) -> dict[str, str]:
         "default_joint_pos": _joined(contract["default_joint_pos"]),
         "command_names": COMMAND,
         "observation_names": ",".join(lengths),
-        "observation_history_lengths": ",".join(str(length) for length in lengths.values()),
+        "observation_history_lengths": history,
+        "observation_terms_history_length": history,
         "action_scale": _joined(scale),
     }
 

@@ -19,6 +19,7 @@ from legged_envs.policy.foreign.layout import Block, elements_of
 from legged_envs.policy.foreign.mapping import MappedNetwork
 from legged_envs.policy.foreign.motion import motion_of_file
 from legged_envs.policy.foreign.networks import ForeignNetwork, OnnxNetwork, read_metadata
+from legged_envs.policy.foreign.scan import HeightScan, read_scan
 from legged_envs.policy.foreign.task import (
     MESH_SOLES,
     SOLES_ASSUMED,
@@ -32,6 +33,15 @@ from legged_envs.policy.policy import Policy
 from legged_envs.robots import RobotCfg
 from legged_envs.system_checks import check_installed
 from legged_envs.tasks import make_task_cfg, plain_id
+
+SCAN = "height_scan"
+"""The only entry of a YAML file that tells where a policy of mjlab looks."""
+
+SCAN_REMEDY = (
+    "give the grid of its height_scan in the file that --contract names: "
+    "height_scan: {params: {size: [1.6, 1.0], resolution: 0.1, offset: 0.0}}"
+)
+"""What to do if the scan of a policy has another number of points, for errors."""
 
 ONNX = ".onnx"
 """Ending of files of ONNX."""
@@ -158,6 +168,8 @@ def read_description(path: Path, description: Path | None, robot: RobotCfg) -> F
         )
     check_installed("yaml", extra="foreign")
     tree = read_yaml(file)
+    if list(tree) == [SCAN]:
+        return _read_with_scan(path, Fields(file, tree).section(SCAN))
     for module in YAML_FORMATS:
         if module.is_format(tree):
             return module.read(Fields(file, tree), robot)
@@ -167,7 +179,18 @@ def read_description(path: Path, description: Path | None, robot: RobotCfg) -> F
     )
 
 
-def _read_onnx_description(file: Path) -> ForeignContract:
+def _read_with_scan(path: Path, term: Fields) -> ForeignContract:
+    """Read the metadata of a policy whose height scan another file describes."""
+    scan = read_scan(term, offset=mjlab.TASK_SCAN.offset)
+    if path.suffix != ONNX:
+        raise ValueError(
+            f"{str(term.file)!r} has the grid of {SCAN} alone, and {str(path)!r} does not say what "
+            f"else it observes: name a whole description with --contract ({FORMAT_NAMES})"
+        )
+    return _read_onnx_description(path, scan)
+
+
+def _read_onnx_description(file: Path, scan: HeightScan | None = None) -> ForeignContract:
     check_installed("onnx", extra="foreign")
     metadata = read_metadata(file)
     if "inputs" in metadata and "task_id" in metadata:
@@ -179,7 +202,7 @@ def _read_onnx_description(file: Path) -> ForeignContract:
             f"{str(file)!r} does not say what it observes: name its description with --contract "
             f"({FORMAT_NAMES})"
         )
-    return mjlab.read(file, metadata)
+    return mjlab.read(file, metadata, scan)
 
 
 def read_network(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]]:
@@ -257,8 +280,8 @@ def _check_sizes(mapped: MappedNetwork, foreign: ForeignContract, entries: Contr
             reason = (
                 f"it gives {tuple(actions.shape)} for two robots, or numbers that are not finite"
             )
+    remedy = "name the file of this policy" if foreign.scan is None else SCAN_REMEDY
     raise ValueError(
         f"the policy does not fit {foreign.source}, which describes {seen.shape[1]} numbers "
-        f"({foreign.term_sizes()}) and {expected[1]} actions: {reason}; "
-        "name the file of this policy"
+        f"({foreign.term_sizes()}) and {expected[1]} actions: {reason}; {remedy}"
     )

@@ -77,8 +77,12 @@ def says_grid(term: Fields) -> bool:
     return isinstance(params, dict) and "size" in params and "resolution" in params
 
 
-def read_scan(term: Fields) -> HeightScan:
+def read_scan(term: Fields, offset: float = USUAL_OFFSET) -> HeightScan:
     """Read where a height scan looks from the parameters of its term.
+
+    Args:
+        term: Entry of the term.
+        offset: Height of the base for which a value is 0, m, if the parameters have no `offset`.
 
     Raises:
         ValueError: If a number is missing or wrong, or there are too many points.
@@ -98,4 +102,4 @@ def read_scan(term: Fields) -> HeightScan:
             f"{params.path('resolution')} = {resolution:g} makes {len(x) * len(y):,} points, and "
             f"at most {MOST_POINTS:,} are looked at: correct it"
         )
-    return HeightScan(x=x, y=y, offset=params.number("offset", USUAL_OFFSET))
+    return HeightScan(x=x, y=y, offset=params.number("offset", offset))
