@@ -211,6 +211,10 @@ def test_weights_in_files_outside_of_the_folder_are_not_read(tmp_path: Path) -> 
     (folder / "own.bin").write_bytes(secret.read_bytes())
     network = OnnxNetwork(save_graph(folder / "policy.onnx", MATMUL, [external("own.bin")]))
     torch.testing.assert_close(network(torch.ones(2, SIZE)), torch.full((2, ACTIONS), 1.0 * SIZE))
+    assert network.is_joint
+    (folder / "own.bin").write_bytes(secret.read_bytes()[:-4])
+    with pytest.raises(ValueError, match=r"policy\.onnx"):
+        OnnxNetwork(folder / "policy.onnx")
 
 
 class Repeats(nn.Module):

@@ -332,3 +332,41 @@ def test_crosscheck_takes_the_motion_of_a_policy(
     numbers = json.loads(Path("c.json").read_text())
     assert list(numbers["runs"]) == ["mujoco"]
     assert "motion_joints" in numbers["remark"]
+
+
+def test_a_policy_of_rl_sar_sees_the_motion_in_its_own_order(tmp_path: Path) -> None:
+    joints, _, _ = clip(tmp_path / "turn.npz")
+    # Numbers of the motors, as its policies of whole_body_tracking have the joints.
+    order = [*range(0, 29, 2), *range(1, 29, 2)]
+    config = {
+        "observations": [
+            "whole_body_tracking/motion_command",
+            "whole_body_tracking/motion_anchor_ori_b",
+            "ang_vel",
+        ],
+        "observations_history": [],
+        "clip_obs": 100.0,
+        "num_of_dofs": 29,
+        "rl_kp": [40.0] * 29,
+        "rl_kd": [2.0] * 29,
+        "action_scale": 0.25,
+        "ang_vel_scale": 1.0,
+        "default_dof_pos": [G1_29.default_joint_pos[number] for number in order],
+        "joint_mapping": order,
+    }
+    description = write(tmp_path / "config.yaml", {"g1/dance": config})
+    path = save_network(tmp_path / "policy.pt", network(67, 29), 67)
+    policy, cfg, _ = policy_and_task(
+        G1, path, description=description, motions=[tmp_path / "turn.npz"]
+    )
+    core = core_of(exact(cfg), 2)
+    observation = core.reset(seed=0)[0]
+    # The clip has 25 frames per second.
+    steps_per_frame = round(0.04 / cfg.sim.step_dt)
+    for step in range(4 * steps_per_frame):
+        seen = policy.network.observe(observation)
+        if step % steps_per_frame == 0:
+            frame = torch.from_numpy(joints[step // steps_per_frame][order])
+            torch.testing.assert_close(seen[0, :29], frame, atol=1e-4, rtol=0.0)
+        observation = core.step(policy(observation))[0]
+    core.close()

@@ -219,7 +219,7 @@ def _read_terms(texts: Texts, joints: tuple[str, ...], points: int) -> tuple[For
     if unknown:
         raise unknown_terms(texts.file, unknown)
     lengths = _history_lengths(texts, len(names))
-    scales = [(1.0,)] * len(names)
+    scales: list[tuple[float, ...]] = [(1.0,)] * len(names)
     if texts.has("observation_terms_scale"):
         scales = texts.lists("observation_terms_scale", len(names))
     clips = [NO_BOUND] * len(names)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import torch
 
-from legged_envs.policy.foreign.onnx_limits import has_external_data, load_checked, load_graph
+from legged_envs.policy.foreign.onnx_limits import load_checked, load_graph, read_external_data
 from legged_envs.policy.foreign.rows import Memory, RowNetwork, axis_of
 from legged_envs.tables import shorten
 
@@ -127,8 +127,8 @@ def _open_for_rows(path: Path, model: Any) -> Any:
 
     None: the model only takes a batch of one.
     """
-    if has_external_data(model):
-        return None
+    # onnxruntime looks for files beside another one, and this model has none.
+    read_external_data(path, model)
     weights = {each.name for each in model.graph.initializer}
     for value in model.graph.input:
         sizes = value.type.tensor_type.shape.dim

@@ -55,9 +55,41 @@ def load_graph(path: Path) -> Any:
         raise ValueError(f"{str(path)!r} is not an ONNX file: {reason}") from error
 
 
-def has_external_data(model: Any) -> bool:
-    """Return True if weights of a model are in other files."""
-    return any(tensor.data_location == EXTERNAL for tensor in _tensors(model.graph))
+def read_external_data(path: Path, model: Any) -> None:
+    """Read the weights of a model that are in other files into it.
+
+    Args:
+        path: ONNX file.
+        model: Its model, which `load_checked` returned.
+
+    Raises:
+        ValueError: If these weights are too large, or a file is shorter than its weights.
+    """
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    total = 0
+    for tensor in _tensors(model.graph):
+        if tensor.data_location != EXTERNAL:
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        size = math.prod(tensor.dims) * tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        total += size
+        if total > LARGEST_FILE:
+            raise ValueError(
+                f"{str(path)!r} has more than {LARGEST_FILE:,} bytes of weights in other files: "
+                "export a smaller network"
+            )
+        with (path.parent / entries["location"]).open("rb") as file:
+            file.seek(int(entries.get("offset", 0)))
+            weights = file.read(size)
+        if len(weights) != size:
+            raise ValueError(
+                f"{str(path)!r}: {entries['location'][-80:]!r} has {len(weights)} of the {size} "
+                f"bytes of {shorten(tensor.name, 80)!r}: copy it again"
+            )
+        tensor.raw_data = weights
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
 
 
 def _check_operations(path: Path, model: Any) -> None:

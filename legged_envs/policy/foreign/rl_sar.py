@@ -46,8 +46,13 @@ TERMS = {
     "dof_pos": "joint_pos",
     "dof_vel": "joint_vel",
     "actions": "action",
+    "whole_body_tracking/motion_command": "motion_joints",
+    "whole_body_tracking/motion_anchor_ori_b": "anchor_ori",
 }
 """Observation term of the file → the same quantity here."""
+
+UNSCALED = {"gravity_vec": 3, "whole_body_tracking/motion_anchor_ori_b": 6}
+"""Observation term that has no scale in the file → its size."""
 
 BASE_FILE = "base.yaml"
 """File of the robot, one folder above that of the policy."""
@@ -173,10 +178,12 @@ def _read_terms(config: Fields, size: int, wheels: tuple[int, ...]) -> tuple[For
 def _scale(config: Fields, name: str, size: int, wheels: tuple[int, ...]) -> tuple[float, ...]:
     if name == "commands":
         return config.numbers("commands_scale", 3)
-    if name == "gravity_vec":
-        return (1.0,) * 3
+    if name in UNSCALED:
+        return (1.0,) * UNSCALED[name]
     if name == "actions":
         return (1.0,) * size
+    if TERMS[name] == "motion_joints":
+        return (1.0,) * (2 * size)
     scale = config.number(f"{name}_scale")
     if name in ("lin_vel", "ang_vel"):
         return (scale,) * 3
