@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from legged_envs.checks import check_known
+from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.kinematics import robot_model
 from legged_envs.robots import G1_29, RobotCfg
 
@@ -86,6 +87,25 @@ def named_order(order: Sequence[str], robot: RobotCfg) -> tuple[str, ...]:
     orders = known_orders(robot)
     check_known("--motion.order: unknown order", order, orders, "orders, or all joints by name")
     return orders[order[0]]
+
+
+def column_joints(
+    reading: MotionReading, names: Sequence[str], widths: Collection[int], robot: RobotCfg
+) -> tuple[str, ...]:
+    """Return the names of the joint columns: those of the user, of the file, or usual ones.
+
+    Args:
+        reading: Options of the user.
+        names: Names in the file. Empty: it has none.
+        widths: Numbers of joint columns that a file without names can have.
+        robot: The robot.
+
+    Raises:
+        ValueError: The user names an order that is not known.
+    """
+    if reading.order:
+        return named_order(reading.order, robot)
+    return tuple(names) or usual_joints(widths, robot)
 
 
 def _levels(robot: RobotCfg) -> dict[str, int]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from numpy.lib import format as npy
 
+from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.array_sizes import check_array_sizes
 from legged_envs.motions.motion import MotionError, check_keys, require
 
@@ -101,6 +102,43 @@ def convert_entry(array: npt.NDArray[Any], key: str, kind: str, origin: str) -> 
     if is_one:
         return array.item()
     return torch.from_numpy(array)
+
+
+def read_table(
+    array: npt.NDArray[Any], key: str, origin: str, width: int | None = None
+) -> torch.Tensor:
+    """Check an array of numbers with a row for each frame. Shape of the result: (T, width).
+
+    Args:
+        array: The array.
+        key: Its name in the file.
+        origin: The file, for error messages.
+        width: Number of columns. None: any.
+    """
+    values: torch.Tensor = convert_entry(array, key, "numbers", origin)
+    is_table = values.ndim == 2 and width in (None, values.shape[1])
+    expected = f"of shape (T, {'J' if width is None else width})"
+    require(is_table, origin, key, expected, tuple(values.shape))
+    return values
+
+
+def rate_of_user(reading: MotionReading, origin: str, keys: Collection[str]) -> float:
+    """Return the frame rate of a file that does not say it.
+
+    Args:
+        reading: Options of the user.
+        origin: The file, for error messages.
+        keys: Fields of which files of this format have one.
+
+    Raises:
+        MotionError: The user does not say it either.
+    """
+    if reading.rate is None:
+        raise MotionError(
+            f"{origin}: lacks field {' or '.join(map(repr, keys))}: say the frames per second with "
+            "--motion.rate (rate=…)"
+        )
+    return reading.rate
 
 
 def read_names(array: npt.NDArray[Any] | None) -> tuple[str, ...]:

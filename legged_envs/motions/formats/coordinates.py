@@ -14,9 +14,15 @@ import numpy.typing as npt
 import torch
 
 from legged_envs.motion_reading import MotionReading
-from legged_envs.motions.formats.archives import convert_entry, read_arrays, read_names
+from legged_envs.motions.formats.archives import (
+    convert_entry,
+    rate_of_user,
+    read_arrays,
+    read_names,
+    read_table,
+)
 from legged_envs.motions.motion import UNIT_TOLERANCE, MotionError, require
-from legged_envs.motions.orders import named_order, usual_joints
+from legged_envs.motions.orders import column_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
@@ -34,9 +40,7 @@ def read_coordinates(path: Path, robot: RobotCfg, reading: MotionReading) -> Rec
     """
     origin = str(path)
     arrays = read_arrays(path, KEYS)
-    qpos = convert_entry(arrays["qpos"], "qpos", "numbers", origin)
-    is_table = qpos.ndim == 2 and qpos.shape[1] > 7
-    require(is_table, origin, "qpos", "of shape (T, 7 + joints)", tuple(qpos.shape))
+    qpos = read_table(arrays["qpos"], "qpos", origin)
     if reading.frames is None:
         _check_single(arrays.get("split_points"), origin)
     joints = _joints(read_names(arrays.get("joint_names")), qpos, robot, reading)
@@ -65,16 +69,12 @@ def read_coordinates(path: Path, robot: RobotCfg, reading: MotionReading) -> Rec
 def _joints(
     names: tuple[str, ...], qpos: torch.Tensor, robot: RobotCfg, reading: MotionReading
 ) -> tuple[str, ...]:
-    if reading.order:
-        return named_order(reading.order, robot)
     width = qpos.shape[1]
     if len(names) == width - 6:
         # LocoMuJoCo's first joint is the free one of the base, with 7 coordinates.
-        return names[1:]
-    if names:
-        return names
+        names = names[1:]
     # Seven more columns are the pose of an object.
-    return usual_joints((width - 7, width - 14), robot)
+    return column_joints(reading, names, (width - 7, width - 14), robot)
 
 
 def _are_unit(quat: torch.Tensor) -> bool:
@@ -89,12 +89,7 @@ def _frame_rate(arrays: dict[str, npt.NDArray[Any]], origin: str, reading: Motio
             require(value > 0.0, origin, key, "positive", value)
             # holosoma's fps may hold the time step.
             return 1.0 / value if value < 1.0 else value
-    if reading.rate is None:
-        raise MotionError(
-            f"{origin}: has none of {', '.join(RATES)}: say the frames per second with "
-            "--motion.rate (rate=…)"
-        )
-    return reading.rate
+    return rate_of_user(reading, origin, RATES)
 
 
 def _check_single(split_points: npt.NDArray[Any] | None, origin: str) -> None:

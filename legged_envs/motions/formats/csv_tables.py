@@ -12,7 +12,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.tables import ROOT_COLUMNS, check_table, parse_number
 from legged_envs.motions.formats.text_tables import rate_of_times, read_cells
 from legged_envs.motions.motion import require
-from legged_envs.motions.orders import named_order, usual_joints
+from legged_envs.motions.orders import column_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
@@ -74,11 +74,8 @@ def _joint_columns(
         robot: The robot.
         reading: Options of the user.
     """
-    if reading.order:
-        return named_order(reading.order, robot)
     names = [cell.removesuffix("_dof").removesuffix("_pos") for cell in header]
-    if set(names) & set(robot.joint_names):
-        positions = [names.index(joint) for joint in robot.joint_names if joint in names]
-        return tuple(names[min(positions) :])
+    positions = [names.index(joint) for joint in robot.joint_names if joint in names]
+    joints = names[min(positions) :] if positions else []
     # One more column is the time.
-    return usual_joints((width - NUM_ROOT, width - NUM_ROOT - 1), robot)
+    return column_joints(reading, joints, (width - NUM_ROOT, width - NUM_ROOT - 1), robot)

@@ -8,7 +8,8 @@ from pathlib import Path
 from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.amp import read_amp
 from legged_envs.motions.formats.archives import archive_names
-from legged_envs.motions.formats.beyondmimic import ISAAC_LAB_KEYS, read_beyondmimic
+from legged_envs.motions.formats.beyondmimic import read_beyondmimic
+from legged_envs.motions.formats.body_archives import ISAAC_LAB_KEYS
 from legged_envs.motions.formats.coordinates import read_coordinates
 from legged_envs.motions.formats.csv_tables import read_csv
 from legged_envs.motions.formats.own import read_own

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+import numpy.typing as npt
 
 from legged_envs.motion_reading import MotionReading
-from legged_envs.motions.formats.archives import convert_entry, read_names
+from legged_envs.motions.formats.archives import (
+    convert_entry,
+    rate_of_user,
+    read_names,
+    read_table,
+)
 from legged_envs.motions.formats.safe_pickle import load_plain
 from legged_envs.motions.motion import MotionError, require
-from legged_envs.motions.orders import named_order, usual_joints
+from legged_envs.motions.orders import column_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
@@ -37,32 +42,23 @@ def read_pickle(path: Path, robot: RobotCfg, reading: MotionReading) -> Recordin
     """
     origin = str(path)
     content = _only_motion(load_plain(path), origin)
-    pos = _numbers(content, POSITIONS, origin)
-    quat = _numbers(content, ROTATIONS, origin)
-    joint_pos = _numbers(content, JOINTS, origin)
-    if joint_pos.ndim == 3 and joint_pos.shape[2] == 1:
+    joint_array = _array(content, JOINTS, origin)
+    if joint_array.ndim == 3 and joint_array.shape[2] == 1:
         # PHC writes one axis more.
-        joint_pos = joint_pos[:, :, 0]
-    for key, values, width in (("positions", pos, 3), ("rotations", quat, 4)):
-        is_table = values.ndim == 2 and values.shape[1] == width
-        got = tuple(values.shape)
-        require(is_table, origin, f"the base's {key}", f"of shape (T, {width})", got)
-    require(joint_pos.ndim == 2, origin, "dof_pos", "of shape (T, J)", tuple(joint_pos.shape))
-    rate = content.get("fps", reading.rate)
-    if rate is None:
-        raise MotionError(
-            f"{origin}: lacks field 'fps': say the frames per second with --motion.rate (rate=…)"
-        )
+        joint_array = joint_array[:, :, 0]
+    joint_pos = read_table(joint_array, "dof_pos", origin)
+    width = joint_pos.shape[1]
+    rate = content["fps"] if "fps" in content else rate_of_user(reading, origin, ("fps",))
     is_number = isinstance(rate, (int, float, np.generic, np.ndarray))
     require(is_number, origin, "fps", "a number", type(rate).__name__)
     return Recording(
         path=path,
         frame_rate=convert_entry(np.asarray(rate), "fps", "number", origin),
-        root_pos_w=pos,
-        root_quat=quat,
+        root_pos_w=read_table(_array(content, POSITIONS, origin), "the base's position", origin, 3),
+        root_quat=read_table(_array(content, ROTATIONS, origin), "the base's rotation", origin, 4),
         quaternion="xyzw",
         joint_pos=joint_pos,
-        joint_names=_joints(content, joint_pos.shape[1], robot, reading),
+        joint_names=column_joints(reading, _joint_names(content, width), (width,), robot),
     )
 
 
@@ -82,29 +78,24 @@ def _only_motion(content: Any, origin: str) -> dict[str, Any]:
     return motions[0]
 
 
-def _numbers(content: dict[str, Any], keys: tuple[str, ...], origin: str) -> torch.Tensor:
-    """Return the array under the first of ``keys`` that the file has, float64."""
+def _array(content: dict[str, Any], keys: tuple[str, ...], origin: str) -> npt.NDArray[Any]:
+    """Return the array under the first of ``keys`` that the file has."""
     for key in keys:
         if key in content:
-            array = content[key]
+            array: npt.NDArray[Any] = content[key]
             got = type(array).__name__
             # Not lists: a small file can hold a list that is endless when it is written out.
             require(isinstance(array, np.ndarray), origin, key, "a NumPy array", got)
-            tensor: torch.Tensor = convert_entry(array, key, "numbers", origin)
-            return tensor
+            return array
     raise MotionError(f"{origin}: lacks field {keys[0]!r}; it has {', '.join(map(str, content))}")
 
 
-def _joints(
-    content: dict[str, Any], width: int, robot: RobotCfg, reading: MotionReading
-) -> tuple[str, ...]:
-    """Return the names of the joint columns: given, in the file, or usual for their number."""
-    if reading.order:
-        return named_order(reading.order, robot)
+def _joint_names(content: dict[str, Any], width: int) -> tuple[str, ...]:
+    """Return the names of ``width`` joint columns in the file. Empty: it has none."""
     for key in NAMES:
         names = content.get(key)
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             names = np.array(names)
         if isinstance(names, np.ndarray) and names.shape == (width,):
             return read_names(names)
-    return usual_joints((width,), robot)
+    return ()

@@ -1,0 +1,70 @@
+"""Reads the frames of AMP's files, which come in three widths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from legged_envs import rotation
+from legged_envs.motions.formats.loops import CYCLE_ROTATION, close_loop
+from legged_envs.motions.formats.tables import ROOT_COLUMNS, check_table
+from legged_envs.motions.motion import check_unit, require
+
+LINEAR = ("root linear velocity x", "root linear velocity y", "root linear velocity z")
+"""Names of the columns with the velocity of the base, in the base frame."""
+ANGULAR = ("root angular velocity x", "root angular velocity y", "root angular velocity z")
+"""Names of the columns with the angular velocity of the base, in the base frame."""
+
+
+def read_frames(
+    content: dict[str, Any], joints: Sequence[str], num_feet: int, origin: str
+) -> dict[str, torch.Tensor]:
+    """Return the parts of the frames by name: ``pos``, ``quat`` (x, y, z, w), ``joint_pos``, …
+
+    Args:
+        content: Content of the file.
+        joints: Names of the joint columns.
+        num_feet: Number of feet with positions and velocities in the file.
+        origin: The file, for error messages.
+
+    Raises:
+        MotionError: A frame has an unknown width, or a number or a quaternion is bad.
+    """
+    rows = content["Frames"]
+    feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
+    of_joints = [f"{joint} velocity" for joint in joints]
+    of_feet = [f"{foot} velocity" for foot in feet]
+    forms = (
+        [*ROOT_COLUMNS, *joints],
+        [*ROOT_COLUMNS, *joints, *LINEAR, *ANGULAR, *of_joints],
+        [*ROOT_COLUMNS, *joints, *feet, *LINEAR, *ANGULAR, *of_joints, *of_feet],
+    )
+    # The first frame decides which of the forms the file has.
+    width = len(rows[0]) if isinstance(rows[0], list) else 0
+    widths = [len(form) for form in forms]
+    expected = f"{' or '.join(str(number) for number in widths)} columns wide"
+    require(width in widths, origin, "frame 0", expected, width)
+    columns = forms[widths.index(width)]
+    table = check_table(rows, columns, origin)
+    check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)")
+    place = {column: number for number, column in enumerate(columns)}
+
+    def part(names: Sequence[str]) -> torch.Tensor:
+        return table[:, [place[name] for name in names]]
+
+    quat_w = table[:, [6, 3, 4, 5]]
+    parts = {"pos": table[:, :3], "joint_pos": part(joints)}
+    if width > widths[0]:
+        parts["ang_vel_b"] = part(ANGULAR)
+        parts["joint_vel"] = part(of_joints)
+    if width == widths[2]:
+        parts["feet"] = part(feet)
+    if content["LoopMode"] == "Wrap":
+        parts["pos"], quat_w = close_loop(content, parts["pos"], quat_w, origin)
+        if not content.get(CYCLE_ROTATION, True):
+            # It is that of the loop as it turned.
+            parts.pop("ang_vel_b", None)
+    parts["quat"] = quat_w[:, [1, 2, 3, 0]]
+    if width > widths[0]:
+        parts["lin_vel_w"] = rotation.rotate(quat_w, part(LINEAR))
+    return parts
