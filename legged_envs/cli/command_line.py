@@ -94,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     A mistake of the user, and anything that the machine lacks, is one line and exit status 2. With
     ``--traceback``, the traceback stands before that line. The status of an interruption is 130, of
-    a termination by SIGTERM 143. A defect of the code is raised.
+    a termination by SIGTERM 143, without a word in the first tenths of a second, in which modules
+    are imported and nothing is written. A defect of the code is raised.
 
     Args:
         arguments: The words after `legged-envs`. None: those of this process.

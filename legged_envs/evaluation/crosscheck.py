@@ -33,6 +33,7 @@ from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.policy import POLICY_FILE, Policy, policy_file, save_onnx
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sim.engines import find_device, find_engine, known_engines
+from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.kind import kind_of
 
 PLAIN = "plain mj_step"
@@ -233,6 +234,8 @@ def main(options: CrosscheckCfg) -> None:
     Raises:
         ValueError: If `options.seconds` is too short or the task is not a velocity task.
     """
+    # Before a policy and motions are read.
+    _check_task(options.task_id, make_task_cfg(options.task_id))
     policy, cfg, _ = policy_and_task(
         options.task_id,
         options.policy,

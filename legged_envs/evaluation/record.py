@@ -85,7 +85,7 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
     """
     cfg.check()
     policy, task, changes = policy_and_task(
-        cfg.task_id, cfg.policy, cfg.changes, motions=cfg.motions, reading=cfg.motion
+        cfg.task_id, cfg.policy, cfg.changes, cfg.clips, cfg.motions, reading=cfg.motion
     )
     if "foreign" in policy.contract:
         raise ValueError(

@@ -29,6 +29,8 @@ class RecordCfg(MotionFileOptions, Configuration):
     noise: float = 0.0
     """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]. It gives data
     from states that the policy alone does not reach."""
+    clips: tuple[str, ...] = ()
+    """Motions to imitate, for mimic tasks. Empty: the motions that the policy was trained on."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task in addition to those of the policy, e.g. --changes events.push None"""
 

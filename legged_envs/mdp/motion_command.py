@@ -15,10 +15,10 @@ from legged_envs.mdp.motion_targets import MotionTargets, foot_columns
 from legged_envs.motions import (
     BodySample,
     Motion,
-    MotionFiles,
     MotionLibrary,
     MotionPlayer,
     MotionSample,
+    load_motions,
     shipped_motions,
 )
 from legged_envs.motions.starts import StartCfg, StartSampler
@@ -45,8 +45,7 @@ class MotionCommandCfg(Configuration):
     motions: Callable[[RobotCfg], Sequence[Motion]] | dict[str, Any] = shipped_motions
     """Function that loads the clips of a robot, for example ``MotionFiles(("kick.npz",))``.
 
-    A dict has the fields of :class:`~legged_envs.motions.MotionFiles`, as JSON holds them:
-    ``{"paths": ["kick.npz"], "rate": 60.0}``. All clips must have the same frame rate.
+    A dict has its fields, as JSON holds them. All clips must have the same frame rate.
     """
     clips: tuple[str, ...] = ()
     """Names of the clips to imitate. Empty: all clips."""
@@ -103,10 +102,7 @@ class MotionCommandCfg(Configuration):
         Raises:
             ValueError: There is no clip with one of the names.
         """
-        load = self.motions
-        if isinstance(load, dict):
-            load = MotionFiles.from_json(load)
-        motions = list(load(robot))
+        motions = load_motions(self.motions, robot)
         if not self.clips:
             return motions
         names = [motion.name for motion in motions]

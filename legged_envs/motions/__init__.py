@@ -13,6 +13,7 @@ from legged_envs.motions.files import (
     load_beyondmimic_npz,
     load_file,
     load_lafan1_csv,
+    load_motions,
 )
 from legged_envs.motions.formats.own import load_motion, save_motion
 from legged_envs.motions.humans import load_human
@@ -60,6 +61,7 @@ __all__ = [
     "load_human",
     "load_lafan1_csv",
     "load_motion",
+    "load_motions",
     "motion_from_coordinates",
     "resample",
     "retarget",

@@ -1,7 +1,7 @@
 """Loads motions from files of several projects, and names what is suspicious about them."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,19 @@ class MotionFiles(MotionReading):
             ignore_extra_joints=self.ignore_extra_joints,
             hold_missing_joints=self.hold_missing_joints,
         )
+
+
+def load_motions(
+    motions: Callable[[RobotCfg], Sequence[Motion]] | Mapping[str, Any], robot: RobotCfg
+) -> list[Motion]:
+    """Load the clips of a robot.
+
+    Args:
+        motions: Function that loads them, or the fields of :class:`MotionFiles` as JSON holds them.
+        robot: The robot.
+    """
+    load = motions if callable(motions) else MotionFiles.from_json(motions)
+    return list(load(robot))
 
 
 def load_file(path: str | Path, robot: RobotCfg, reading: MotionReading | None = None) -> Motion:

@@ -6,8 +6,11 @@ import torch
 
 from legged_envs.motions.kinematics import continuous
 from legged_envs.motions.library import MotionLibrary
-from legged_envs.motions.motion import Motion, check_frame_rate, require
+from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
+
+MOST_FRAMES = 1_000_000
+"""Largest number of frames of a motion at its new rate: more than five hours at 50 Hz."""
 
 
 def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
@@ -22,11 +25,17 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
         frame_rate: New frame rate, Hz.
 
     Raises:
-        MotionError: The frame rate is not positive and finite, or the duration of a motion that
-            loops is not a whole number of new frames.
+        MotionError: The frame rate is not positive and finite, there would be more than
+            ``MOST_FRAMES``, or the duration of a motion that loops is not a whole number of frames.
     """
     check_frame_rate(frame_rate, motion.origin)
     frames = motion.duration * frame_rate
+    if frames > MOST_FRAMES:
+        raise MotionError(
+            f"{motion.origin}: lasts {motion.duration:g} s at {motion.frame_rate:g} Hz, which is "
+            f"{frames:.3g} frames of {frame_rate:g} Hz, and at most {MOST_FRAMES:,} are made: say "
+            "its frames per second with --motion.rate (rate=…)"
+        )
     is_whole = abs(frames - round(frames)) <= 1e-6 * frames
     require(
         not motion.loop or is_whole,

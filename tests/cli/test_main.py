@@ -538,7 +538,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"train {GO2} --num-envs 1000000000", "--num-envs 1000000000 .* 20,000 GB"),
         (f"train {GO2} --minutes nan", "--minutes .* nan"),
         (f"train {GO2} --seed -1", "--seed .* -1"),
-        (f"train {GO2} --hidden 64", "--hidden .*ppo, mmppo, distillation"),
+        (f"train {GO2} --hidden 64", "--hidden .*ppo, .*mmppo, distillation"),
         (f"train {GO2} ppo --dagger.coefficient 1", "--dagger.coefficient .*mmppo"),
         (f"train {GO2} ppo --no-mirorr", "'--no-mirorr'.*'--no-mirror'"),
         (f"train {GO2} ppo --hidden 0", "--hidden .* 0"),

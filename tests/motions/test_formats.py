@@ -33,6 +33,7 @@ from legged_envs.motions import (
     MotionLibrary,
     MotionWarning,
     known_orders,
+    resample,
     save_motion,
 )
 from legged_envs.motions.formats.bvh import read_bvh
@@ -497,3 +498,9 @@ def test_errors_in_a_bvh_file_name_the_line(tmp_path, change, message):
     path.write_text(change(path.read_text()))
     with pytest.raises(MotionError, match=rf"march\.bvh: .*{message}"):
         read_bvh(path)
+
+
+def test_a_rate_that_would_make_endless_frames_is_named(tmp_path):
+    save_motion(tmp_path / "walk.npz", as_motion(25.0, walk(25.0)))
+    with pytest.raises(MotionError, match=r"walk.* 25 Hz.*1e\+12 Hz.*--motion\.rate"):
+        resample(load(tmp_path / "walk.npz"), G1_29, 1e12)

@@ -31,19 +31,23 @@ def read_frames(
         MotionError: A frame has an unknown width, or a number or a quaternion is bad.
     """
     rows = content["Frames"]
-    feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
-    of_joints = [f"{joint} velocity" for joint in joints]
-    of_feet = [f"{foot} velocity" for foot in feet]
+    feet = []
+    for foot in range(num_feet):
+        feet += [f"foot {foot} x", f"foot {foot} y", f"foot {foot} z"]
+    joint_velocities = [f"{joint} velocity" for joint in joints]
+    foot_velocities = [f"{foot} velocity" for foot in feet]
+    positions = [*ROOT_COLUMNS, *joints]
+    velocities = [*LINEAR, *ANGULAR, *joint_velocities]
     forms = (
-        [*ROOT_COLUMNS, *joints],
-        [*ROOT_COLUMNS, *joints, *LINEAR, *ANGULAR, *of_joints],
-        [*ROOT_COLUMNS, *joints, *feet, *LINEAR, *ANGULAR, *of_joints, *of_feet],
+        positions,
+        [*positions, *velocities],
+        [*positions, *feet, *velocities, *foot_velocities],
     )
     # The first frame decides which of the forms the file has.
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     widths = [len(form) for form in forms]
-    expected = f"{' or '.join(str(number) for number in widths)} columns wide"
-    require(width in widths, origin, "frame 0", expected, width)
+    known = " or ".join(str(number) for number in widths)
+    require(width in widths, origin, "frame 0", f"{known} columns wide", width)
     columns = forms[widths.index(width)]
     table = check_table(rows, columns, origin)
     check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)")
@@ -56,7 +60,7 @@ def read_frames(
     parts = {"pos": table[:, :3], "joint_pos": part(joints)}
     if width > widths[0]:
         parts["ang_vel_b"] = part(ANGULAR)
-        parts["joint_vel"] = part(of_joints)
+        parts["joint_vel"] = part(joint_velocities)
     if width == widths[2]:
         parts["feet"] = part(feet)
     if content["LoopMode"] == "Wrap":

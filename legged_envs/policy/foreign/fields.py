@@ -217,7 +217,7 @@ def read_yaml(file: Path) -> Tree:
         tree = yaml.load(file.read_text(encoding="utf-8"), PlainLoader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = shorten(" ".join(str(error).split()), 200)
-        raise ValueError(f"{str(file)!r} is not a YAML file: {reason}") from error
+        raise ValueError(f"{str(file)!r} is not a YAML file: {reason}; name another") from error
     if not isinstance(tree, dict) or not all(isinstance(name, str) for name in tree):
         raise ValueError(f"{str(file)!r} must be a YAML file of names and values: name another")
     return tree
