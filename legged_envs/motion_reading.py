@@ -51,10 +51,26 @@ class MotionReading:
             check_number("--motion.rate", self.rate, above=0.0)
         check_choice("--motion.quaternion", self.quaternion, QUATERNION_ORDERS)
         check_number("--motion.lift", self.lift)
+        if not isinstance(self.order, (list, tuple)) or not all(
+            isinstance(name, str) for name in self.order
+        ):
+            raise ValueError(f"--motion.order must be names of joints, got {self.order!r}")
+        for option in ("degrees", "ignore_extra_joints", "hold_missing_joints"):
+            value = getattr(self, option)
+            if not isinstance(value, bool):
+                raise ValueError(f"--motion.{option} must be True or False, got {value!r}")
         if self.frames is not None:
-            first, last = self.frames
-            whole_number("--motion.frames", first)
-            whole_number("--motion.frames", last, least=first + 1)
+            self._check_frames()
+
+    def _check_frames(self) -> None:
+        if not isinstance(self.frames, (list, tuple)) or len(self.frames) != 2:
+            raise ValueError(
+                "--motion.frames must be the first and the last frame, such as 120 720, "
+                f"got {self.frames!r}"
+            )
+        first, last = self.frames
+        whole_number("--motion.frames", first)
+        whole_number("--motion.frames", last, least=first + 1)
 
 
 AS_FILES_SAY = MotionReading()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.checks import did_you_mean
+from legged_envs.checks import did_you_mean, whole_number
 from legged_envs.tasks import TASKS, TRAININGS, make_task_cfg
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ ENTRY_POINTS = "legged_envs.tasks"
 """Group of Python entry points by which other installed packages register their tasks."""
 NO_TIME_LIMIT = -1
 """Value of ``max_episode_steps`` that leaves out ``TimeLimit``, as in ``gymnasium.make``."""
+LARGEST_COUNT = 2**31 - 1
+"""Largest number of type int32."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
@@ -187,6 +189,8 @@ def make_vector_env(
     """
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
+    if max_episode_steps is not None and max_episode_steps != NO_TIME_LIMIT:
+        max_episode_steps = whole_number("max_episode_steps", max_episode_steps)
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
     task_cfg = _with_time_limit(_resolve_cfg(task_id, cfg), max_episode_steps)
@@ -278,10 +282,10 @@ def _with_time_limit(cfg: "TaskCfg", steps: int | None) -> "TaskCfg":
     A longer limit around such a task would have no effect, so the task gets it too.
     """
     own_steps = cfg.max_episode_length
-    if cfg.is_reconfigurable or own_steps is None or not isinstance(steps, int):
+    if cfg.is_reconfigurable or own_steps is None or steps is None or steps <= own_steps:
         return cfg
-    if steps <= own_steps:
-        return cfg
+    # Such tasks count the steps of an episode in 32 bits.
+    whole_number("max_episode_steps", steps, most=LARGEST_COUNT)
     from legged_envs.envs.changes import apply_changes
 
     # Not with_changes, which would translate the user's configuration again, without other changes.

@@ -66,12 +66,18 @@ class MotionFiles(MotionReading):
         """Return the files that :meth:`as_json` describes.
 
         Raises:
-            ValueError: If there is a name that is no field, or there are no paths.
+            ValueError: If a name is not a field, or the paths are not a list of files.
         """
         known = [field.name for field in fields(MotionFiles)]
         check_known("motions: MotionFiles has no field", list(values), known, "it has")
-        if "paths" not in values:
-            raise ValueError("motions: give paths, e.g. {'paths': ['kick.npz']}")
+        paths = values.get("paths")
+        # A text is a sequence of texts too.
+        is_list = isinstance(paths, (list, tuple)) and len(paths) > 0
+        if not is_list or not all(isinstance(path, (str, Path)) for path in paths):
+            raise ValueError(
+                f"motions: paths must be a list of files, got {paths!r}: name them, "
+                "e.g. {'paths': ['kick.npz']}"
+            )
         return MotionFiles(**values)
 
     def options(self) -> MotionReading:

@@ -1004,8 +1004,10 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"observations": "pixels"}, ValueError, r"observations.*'pixels'"),
         ({"render_mode": "human"}, ValueError, r"render_mode.*'human'"),
         ({"autoreset_mode": "sometimes"}, ValueError, r"autoreset_mode.*SameStep.*'sometimes'"),
-        ({"max_episode_steps": 0}, ValueError, r"0"),
-        ({"max_episode_steps": 2.5}, ValueError, r"2\.5"),
+        ({"max_episode_steps": 0}, ValueError, r"max_episode_steps.*0"),
+        ({"max_episode_steps": 2.5}, ValueError, r"max_episode_steps.*2\.5"),
+        ({"max_episode_steps": "9"}, ValueError, r"max_episode_steps.*'9'"),
+        ({"max_episode_steps": -2}, ValueError, r"max_episode_steps.*-2"),
         (
             {"colour": "red"},
             TypeError,

@@ -33,6 +33,7 @@ from legged_envs.motions import (
     MotionLibrary,
     MotionWarning,
     known_orders,
+    load_motions,
     resample,
     save_motion,
 )
@@ -504,3 +505,32 @@ def test_a_rate_that_would_make_endless_frames_is_named(tmp_path):
     save_motion(tmp_path / "walk.npz", as_motion(25.0, walk(25.0)))
     with pytest.raises(MotionError, match=r"walk.* 25 Hz.*1e\+12 Hz.*--motion\.rate"):
         resample(load(tmp_path / "walk.npz"), G1_29, 1e12)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({}, "paths.*None"),
+        ({"paths": "walk.csv"}, r"paths.*'walk\.csv'"),
+        ({"paths": []}, r"paths.*\[\]"),
+        ({"paths": ["walk.csv"], "speed": 2}, "'speed'.*rate"),
+        ({"paths": ["walk.csv"], "rate": "a"}, "rate.*'a'"),
+        ({"paths": ["walk.csv"], "frames": [1]}, r"frames.*\[1\]"),
+        ({"paths": ["walk.csv"], "order": 3}, "order.*3"),
+        ({"paths": ["walk.csv"], "degrees": "yes"}, "degrees.*'yes'"),
+    ],
+)
+def test_files_of_motions_as_json_has_them_are_checked(values, named):
+    with pytest.raises(ValueError, match=named):
+        load_motions(values, G1_29)
+
+
+def test_files_of_motions_are_the_same_as_json(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_motion(tmp_path / "walk.npz", as_motion(25.0, walk(25.0)))
+    files = MotionFiles(("walk.npz",), frames=(2, 9))
+    again = json.loads(json.dumps(files.as_json()))
+    assert again == {"paths": [str(tmp_path / "walk.npz")], "frames": [2, 9]}
+    files = MotionFiles(("walk.npz",))
+    [motion] = load_motions(json.loads(json.dumps(files.as_json())), G1_29)
+    assert_same(motion, as_motion(25.0, walk(25.0)))

@@ -107,13 +107,16 @@ def convert_entry(array: npt.NDArray[Any], key: str, kind: str, origin: str) -> 
 def read_table(
     array: npt.NDArray[Any], key: str, origin: str, width: int | None = None
 ) -> torch.Tensor:
-    """Check an array of numbers with a row for each frame. Shape of the result: (T, width).
+    """Convert an array with a row for each frame to a tensor. Shape: (T, width), float64.
 
     Args:
         array: The array.
         key: Its name in the file.
         origin: The file, for error messages.
         width: Number of columns. None: any.
+
+    Raises:
+        MotionError: The array has another shape, or does not hold numbers.
     """
     values: torch.Tensor = convert_entry(array, key, "numbers", origin)
     is_table = values.ndim == 2 and width in (None, values.shape[1])

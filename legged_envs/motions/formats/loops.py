@@ -22,11 +22,12 @@ LARGEST_RETURN = 0.01
 def close_loop(
     content: dict[str, Any], pos: torch.Tensor, quat: torch.Tensor, origin: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return positions and orientations whose repetition is that of the file.
+    """Return the poses of a loop, changed so that its repetitions are those of the file.
 
-    Repetitions of a :class:`Motion` continue where the loop ended, and turn by what it turned. A
-    file may say that each one has the first heading again. Then the turn of the loop, which is
-    small in such files, is taken back evenly over its frames, and its velocities turn with it.
+    Each repetition of a :class:`Motion` starts at the place and with the heading at which the one
+    before it ended. A file may say that each repetition has the first heading again. Then the turn
+    of the loop, which is small in such files, is spread over its frames and taken back. Velocities
+    turn with it.
 
     Args:
         content: Content of the file.

@@ -45,7 +45,7 @@ def read_cells(path: Path) -> tuple[list[list[str]], int]:
 
 
 def _is_idle(lines: list[str]) -> bool:
-    """Return True if the first of some lines is empty, or a comment above another comment."""
+    """Return True if the first line is empty, or is a comment above another comment."""
     if not lines[0].strip():
         return True
     # A comment right above the numbers may be the header.

@@ -54,7 +54,7 @@ MOTION_TERMS = {
 TASK_SCAN = HeightScan(x=grid_lines(1.6, 0.1), y=grid_lines(1.0, 0.1), offset=0.0)
 """Height scan of mjlab's own velocity tasks (1.6.0), around the base. The metadata do not have it.
 
-Its rays begin at the base and see at most 5 m of depth, which these tasks' grounds do not have.
+Its rays begin at the base and end 5 m below it. No ground of these tasks is that deep.
 """
 
 SCAN_ASSUMED = (
@@ -129,7 +129,7 @@ class Texts:
         return tuple(numbers)
 
     def lists(self, name: str, size: int) -> list[tuple[float, ...]]:
-        """Return a list of numbers for each of ``size`` terms, which may be infinite.
+        """Return a list of numbers for each of ``size`` terms. A number may be infinite.
 
         mjlab writes ``;`` between the numbers of one term.
 

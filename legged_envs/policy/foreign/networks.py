@@ -36,8 +36,9 @@ class OnnxNetwork:
     Inputs other than the observation are a memory, if an output continues each of them: `h_in` and
     `h_out`, as rsl_rl exports recurrent networks. `time_step` counts the control steps.
 
-    Most files are for one robot. Their first axis is opened for more where the operations allow it;
-    else each robot has its turn (`RowNetwork`).
+    Most files are for one robot. Their weights are read into the model, also those in another file,
+    and its first axis is opened for more robots. If an operation still takes one row alone, such as
+    a reshape to (1, n), the network is called for one robot after another (`RowNetwork`).
 
     Args:
         path: ONNX file.

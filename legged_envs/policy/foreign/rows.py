@@ -26,9 +26,9 @@ TOLERANCE = 1e-4
 class RowNetwork:
     """A network with a memory for each robot.
 
-    At the first call it is tried whether the network gives several robots what it gives each alone.
-    Then all act in one call. Otherwise each robot has its turn in a loop, which costs as many calls
-    as there are robots.
+    The first call tries several robots together and each of them alone. If the actions are the
+    same, all robots act in one call from then on. Otherwise the network is called for one robot
+    after another.
 
     Args:
         step: The network.
@@ -144,9 +144,9 @@ class RowNetwork:
 
 
 def robot_axes(memory: Mapping[str, torch.Tensor]) -> dict[str, int]:
-    """Return the axis of the robots in each tensor that a network remembers of one robot.
+    """Return the axis that counts robots, for each tensor in the memory of one robot.
 
-    Such an axis has size 1. Tensors without one, such as constants, are left out.
+    Such an axis has size 1. Tensors without such an axis, such as constants, are left out.
 
     Args:
         memory: Name of a tensor → its value for one robot.

@@ -95,7 +95,7 @@ class EndsInTime(Stand):
         return torch.zeros_like(is_late), is_late
 
 
-@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 9), (23, 22)])
+@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 9), (np.int64(23), 22)])
 def test_a_longer_time_limit_reaches_the_methods_that_end_episodes(limit, steps):
     legged_envs.register("Test/EndsInTime-v0", EndsInTime, StandCfg)
     cfg = {"episode_length_s": 0.2, "action_limit": 2.0}
