@@ -73,7 +73,7 @@ class MotionFiles(MotionReading):
         paths = values.get("paths")
         # A text is a sequence of texts too.
         is_list = isinstance(paths, (list, tuple)) and len(paths) > 0
-        if not is_list or not all(isinstance(path, (str, Path)) for path in paths):
+        if not is_list or not all(isinstance(path, (str, Path)) for path in values["paths"]):
             raise ValueError(
                 f"motions: paths must be a list of files, got {paths!r}: name them, "
                 "e.g. {'paths': ['kick.npz']}"

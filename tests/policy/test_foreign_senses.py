@@ -165,6 +165,17 @@ def test_a_scan_of_another_grid_is_asked_for(tmp_path: Path) -> None:
     description = write(tmp_path / "scan.yaml", {"height_scan": {"params": {"size": [1.0, 1.0]}}})
     with pytest.raises(ValueError, match=r"scan\.yaml.*resolution"):
         policy_and_task(ROUGH, tmp_path / "policy.onnx", description=description)
+    for entry, text, named in (
+        ("observation_terms_history_length", "1e9,1,1,1,1,1,1", r"history_length.*1e\+09"),
+        ("observation_terms_history_length", "2.5,1,1,1,1,1,1", r"history_length.*2\.5"),
+        ("observation_names", "", "no observations"),
+        ("action_scale", "0.250," * 11 + "0.000", "action of .*calf_joint.*got 0"),
+        ("observation_terms_clip", "1;0" + ",-inf;inf" * 6, r"terms_clip.*1\.0, 0\.0"),
+    ):
+        texts = {**mjlab_metadata(), entry: text}
+        bare = save_network(tmp_path / "bare.onnx", network(48, 12), 48, **texts)
+        with pytest.raises(ValueError, match=named):
+            policy_and_task(GO2, bare)
     texts = {**mjlab_metadata(), "observation_terms_scale": "1.0,2.0"}
     bare = save_network(tmp_path / "bare.onnx", network(48, 12), 48, **texts)
     with pytest.raises(ValueError, match=r"observation_terms_scale.*7 terms.*1\.0, 2\.0"):

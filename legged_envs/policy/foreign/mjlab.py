@@ -15,7 +15,7 @@ from legged_envs.policy.foreign.description import (
     Range,
     unknown_terms,
 )
-from legged_envs.policy.foreign.fields import rounded
+from legged_envs.policy.foreign.fields import LARGEST_HISTORY, rounded
 from legged_envs.policy.foreign.files import write_onnx
 from legged_envs.policy.foreign.layout import elements_of
 from legged_envs.policy.foreign.motion import ReferenceMotion, gives_motion, read_motion
@@ -258,8 +258,17 @@ def _read_clips(texts: Texts, count: int) -> list[Range]:
 def _history_lengths(texts: Texts, count: int) -> list[int]:
     # The first name is mjlab's, the second one that of BeyondMimic.
     for entry in ("observation_terms_history_length", "observation_history_lengths"):
-        if texts.has(entry):
-            return [max(int(number), 1) for number in texts.numbers(entry, count)]
+        if not texts.has(entry):
+            continue
+        numbers = texts.numbers(entry, count)
+        for number in numbers:
+            if not (number.is_integer() and 0.0 <= number <= LARGEST_HISTORY):
+                raise ValueError(
+                    f"{str(texts.file)!r}: {entry} in its metadata must be whole numbers from 0 to "
+                    f"{LARGEST_HISTORY}, got {number:g}: export it again"
+                )
+        # 0 is the present value alone.
+        return [max(int(number), 1) for number in numbers]
     return [1] * count
 
 

@@ -43,6 +43,9 @@ SCAN_REMEDY = (
 )
 """What to do if the scan of a policy has another number of points, for errors."""
 
+SMALLEST_SCALE = 1e-6
+"""Smallest scale of an action, rad. A smaller one moves no joint."""
+
 ONNX = ".onnx"
 """Ending of files of ONNX."""
 
@@ -90,6 +93,7 @@ def foreign_policy_and_task(
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
     foreign = read_description(path, description, cfg.robot)
+    check_description(foreign)
     foreign = with_motion(cfg, foreign, motions, reading)
     network, assumed = read_network(path, foreign.file.parent)
     adapted = adapted_task(cfg, foreign)
@@ -100,6 +104,23 @@ def foreign_policy_and_task(
     policy = _make_policy(task_id, adapted, foreign, network, [*foreign.assumed, *assumed])
     made = dict(changes or {})
     return policy, override(adapted, made), made
+
+
+def check_description(foreign: ForeignContract) -> None:
+    """Check what files of all formats can have wrong.
+
+    Raises:
+        ValueError: If the policy observes nothing, moves nothing, or an action has no effect.
+    """
+    if not foreign.terms or not foreign.action_joints:
+        missing = "observations" if foreign.action_joints else "actions"
+        raise ValueError(f"{foreign.source} has no {missing}: name the file of another policy")
+    for name, scale in zip(foreign.action_joints, foreign.action_scale, strict=True):
+        if abs(scale) < SMALLEST_SCALE:
+            raise ValueError(
+                f"{foreign.source}: the scale of the action of {name!r} must be at least "
+                f"{SMALLEST_SCALE:g}, got {scale:g}: correct it"
+            )
 
 
 def with_motion(
