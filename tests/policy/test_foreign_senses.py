@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -381,3 +382,12 @@ def test_a_policy_of_rl_sar_sees_the_motion_in_its_own_order(tmp_path: Path) -> 
             torch.testing.assert_close(seen[0, :29], frame, atol=1e-4, rtol=0.0)
         observation = core.step(policy(observation))[0]
     core.close()
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e9])
+def test_a_control_step_that_no_loop_has_is_named(seconds: float, tmp_path: Path) -> None:
+    tree = deploy_yaml(step_dt=seconds)
+    path = save_network(tmp_path / "policy.onnx", network(lab_size(tree), 12), lab_size(tree))
+    description = write(tmp_path / "deploy.yaml", tree)
+    with pytest.raises(ValueError, match=rf"deploy\.yaml.*{re.escape(f'{seconds:g}')}"):
+        policy_and_task(GO2, path, description=description)

@@ -43,6 +43,9 @@ SCAN_REMEDY = (
 )
 """What to do if the scan of a policy has another number of points, for errors."""
 
+CONTROL_DT = (1e-3, 1.0)
+"""Smallest and largest time from one action to the next, s."""
+
 SMALLEST_SCALE = 1e-6
 """Smallest scale of an action, rad. A smaller one moves no joint."""
 
@@ -110,11 +113,18 @@ def check_description(foreign: ForeignContract) -> None:
     """Check what files of all formats can have wrong.
 
     Raises:
-        ValueError: If the policy observes nothing, moves nothing, or an action has no effect.
+        ValueError: If the policy observes nothing, moves nothing, or an action has no effect, or a
+            control step would take forever.
     """
     if not foreign.terms or not foreign.action_joints:
         missing = "observations" if foreign.action_joints else "actions"
         raise ValueError(f"{foreign.source} has no {missing}: name the file of another policy")
+    low, high = CONTROL_DT
+    if foreign.control_dt is not None and not low <= foreign.control_dt <= high:
+        raise ValueError(
+            f"{foreign.source}: the time from one action to the next must be {low:g} to {high:g} "
+            f"s, got {foreign.control_dt:g}: correct it"
+        )
     for name, scale in zip(foreign.action_joints, foreign.action_scale, strict=True):
         if abs(scale) < SMALLEST_SCALE:
             raise ValueError(
