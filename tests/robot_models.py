@@ -3,8 +3,11 @@
 from pathlib import Path
 
 
-def link(name: str, mass: float, *shapes: str, middle: str = "0 0 -0.1") -> str:
-    inertia = 'ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"'.format(0.005 * mass)
+def link(
+    name: str, mass: float, *shapes: str, middle: str = "0 0 -0.1", spread: float = 0.005
+) -> str:
+    """A link whose moments of inertia are ``spread`` times its mass."""
+    inertia = 'ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"'.format(spread * mass)
     own = (
         f'<inertial><origin xyz="{middle}"/><mass value="{mass}"/><inertia {inertia}/></inertial>'
         if mass
@@ -35,7 +38,7 @@ def quadruped() -> str:
         text += (
             link(f"{leg}_hip", 0.5)
             + link(f"{leg}_thigh", 0.5, shank)
-            + link(f"{leg}_calf", 0.5, shank)
+            + link(f"{leg}_calf", 0.5, shank, spread=0.02)
         )
         text += link(f"{leg}_foot", 0.0, shape('sphere radius="0.02"'))
         drive = 'effort="30" velocity="18"'

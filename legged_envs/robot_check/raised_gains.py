@@ -20,7 +20,7 @@ RAISE_FACTOR = 1.25
 ENOUGH_SINKING = 0.03
 """Height loss of the base below which gains are not raised, as a fraction of ``base_height``."""
 
-WEAK_FACTOR = 0.8
+WEAK_FACTOR = 0.7
 """Factor on kp with which a robot must stand after a start as that of a task."""
 
 

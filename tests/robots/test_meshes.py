@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dogs import SPHERE, dog, draft
 
+from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.robots.reading.inertia import possible_moments
 from legged_envs.robots.reading.meshes import find_mesh, mend_meshes
 
@@ -81,6 +82,41 @@ def test_collada_is_read_where_the_robot_collides(tmp_path: Path) -> None:
     (tmp_path / "part.dae").write_text("<COLLADA/>")
     with pytest.raises(ValueError, match=r"part.dae"):
         draft(dog().replace(BOX, '<mesh filename="part.dae"/>'), tmp_path)
+
+
+def test_collada_is_drawn_from_a_file_next_to_the_model(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    pytest.importorskip("collada")
+    box = trimesh.creation.box((3.0, 2.0, 1.0))
+    text = box.export(file_type="dae").decode()
+    assert text.count("<asset>") == 1
+    text = text.replace("<asset>", '<asset><unit name="centimeter" meter="0.01"/>')
+    (tmp_path / "part.dae").write_text(text)
+    # Two materials of one visual, as in Unitree's B2.
+    two = '<material name="a"/><material name="b"/></visual>'
+    urdf = with_visual("part.dae").replace("</visual>", two)
+    (tmp_path / "dog.urdf").write_text(urdf)
+    _, gaps = draft_robot(tmp_path / "dog.urdf", "mine", tmp_path / "out")
+    assert "part.dae" not in gaps.get("xml", "")
+    assert len(list((tmp_path / "out" / "mine_meshes").glob("*.stl"))) == 1
+    # The folder can be moved.
+    (tmp_path / "out").rename(tmp_path / "elsewhere")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "elsewhere" / "mine.xml"))
+    extent = np.ptp(model.mesh_vert[: model.mesh_vertnum[0]], axis=0)
+    assert sorted(extent) == pytest.approx([0.01, 0.02, 0.03], abs=1e-4)
+    # Only drawn: the mass is the same, and nothing collides with it.
+    plain, _ = draft(dog(), tmp_path)
+    without = mujoco.MjModel.from_xml_path(plain.xml)
+    assert model.body_subtreemass[1] == pytest.approx(without.body_subtreemass[1])
+    assert model.geom_conaffinity.sum() == without.geom_conaffinity.sum()
+
+
+def test_collada_that_cannot_be_drawn_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("collada")
+    (tmp_path / "part.dae").write_text("<COLLADA/>")
+    _, gaps = draft(with_visual("part.dae"), tmp_path)
+    assert "'part.dae'" in gaps["xml"]
+    assert not (tmp_path / "mine_meshes").exists()
 
 
 def test_visuals_that_are_missing_for_one_reason_are_one_sentence(tmp_path: Path) -> None:
@@ -169,3 +205,19 @@ def test_meshes_that_compile_are_left_as_they_are(tmp_path: Path) -> None:
     notes: list[str] = []
     mend_meshes(spec, notes)
     assert notes == [] and spec.meshes[0].inertia == before
+
+
+def test_a_mesh_without_volume_collides_as_its_hull(tmp_path: Path) -> None:
+    # Each face is there from both sides, with normals, as modelling programs write it.
+    lines = [f"v {x} {y} {z}" for x, y, z in TETRAHEDRON]
+    lines += ["vn 0 0 1", "vn 0 0 -1"]
+    for a, b, c in FACES:
+        lines.append(f"f {a + 1}//1 {b + 1}//1 {c + 1}//1")
+        lines.append(f"f {c + 1}//2 {b + 1}//2 {a + 1}//2")
+    (tmp_path / "foot.obj").write_text("\n".join(lines))
+    robot, _ = draft(dog(foot='<mesh filename="foot.obj"/>'), tmp_path)
+    model = mujoco.MjModel.from_xml_path(robot.xml)
+    assert len(robot.foot_names) == 4
+    geom = model.body(robot.foot_names[0]).geomadr[0]
+    assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+    np.testing.assert_allclose(model.geom_rbound[geom], 0.02, atol=0.006)

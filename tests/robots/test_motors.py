@@ -91,9 +91,9 @@ def test_the_jump_of_a_joint_is_its_torque_over_its_inertia() -> None:
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     inertia = 0.3 * 0.3**2 / 3
-    # Just below and above four times 10 rad/s in a step.
+    # Just below and above twice 10 rad/s in a step.
     for factor, is_missing in ((0.98, False), (1.02, True)):
-        torque = factor * 4.0 * 10.0 * inertia / PHYSICS_DT
+        torque = factor * 2.0 * 10.0 * inertia / PHYSICS_DT
         found = missing_armatures(model, data, {"j": torque}, {"j": 10.0})
         assert bool(found) == is_missing
         if found:
@@ -116,6 +116,18 @@ def test_an_arm_is_light_about_its_own_axis_once_its_elbow_is_straight() -> None
     velocities = {"yaw": 10.0, "elbow": 30.0}
     armatures = missing_armatures(model, data, {"yaw": 50.0, "elbow": 5.0}, velocities)
     assert armatures == {"yaw": pytest.approx(50.0 * PHYSICS_DT / 10.0, rel=0.05)}
+
+
+def test_left_and_right_have_the_same_armature(tmp_path: Path) -> None:
+    text = dog().replace('effort="30"', 'effort="16"')
+    foot = '<link name="FL_foot"><inertial><origin xyz="0 0 0"/><mass value="0.05"/>'
+    assert foot in text
+    robot, _ = draft(text.replace(foot, foot.replace("0.05", "0.005")), tmp_path)
+    model = mujoco.MjModel.from_xml_path(robot.xml)
+    armature = 16.0 * PHYSICS_DT / 20.0
+    for leg, expected in (("FL", armature), ("FR", armature), ("RL", 0.0), ("RR", 0.0)):
+        dof = model.joint(f"{leg}_calf_joint").dofadr[0]
+        assert model.dof_armature[dof] == pytest.approx(expected)
 
 
 def rows(robot: RobotCfg) -> dict[str, str]:

@@ -142,3 +142,19 @@ def test_a_light_base_is_randomised_by_a_share_of_its_mass(tmp_path: Path) -> No
     with pytest.raises(ValueError, match=r"base_mass.*'mine'.* 0.6 kg"):
         core.reset(seed=0)
     assert torch.isfinite(masses).all()
+
+
+def test_an_empty_root_with_a_floating_joint_is_left_out(tmp_path: Path) -> None:
+    joint = '<joint name="free" type="floating"><parent link="world"/><child link="trunk"/></joint>'
+    path = tmp_path / "dog.urdf"
+    path.write_text(dog(root='<link name="world"/>').replace("</robot>", f"{joint}</robot>"))
+    robot, gaps = draft_robot(path, "mine", tmp_path / "out")
+    assert robot.base_body == "trunk" and robot.num_joints == 12
+    assert "'world'" in gaps["xml"] and "'free'" in gaps["xml"]
+    # A link with a mass is a part of the robot.
+    mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    path.write_text(
+        path.read_text().replace('<link name="world"/>', f'<link name="world">{mass}</link>')
+    )
+    with pytest.raises(ValueError, match=r"'free'.*floating"):
+        draft_robot(path, "mine", tmp_path / "out")

@@ -36,6 +36,10 @@ NUM_ITERATIONS = 100
 LARGEST_CHANGE = 0.6
 """Change of a joint beyond which the pose is kept as it is, rad."""
 
+SAME_LEVEL = 0.003
+"""Difference in height up to which two soles are on the same level, m. A stretched leg would bend
+by a tenth of a radian for one millimetre."""
+
 END_MARGIN = 0.02
 """Distance that joints keep from the ends of their ranges, rad."""
 
@@ -63,6 +67,7 @@ def balance(
     if len(feet) != FEET_THAT_NEED_BALANCE or any(foot.wheel is not None for foot in feet):
         return positions
     soles = [find_sole(pose, foot, torque_limits) for foot in feet]
+    soles = _on_one_level(pose, soles)
     length = min(sole.length for sole in soles)
     if length < LEAST_SOLE:
         return positions
@@ -86,6 +91,23 @@ def balance(
     if np.linalg.norm(rest) > SOLVED or largest_change > LARGEST_CHANGE:
         return positions
     return balanced
+
+
+def _on_one_level(pose: Pose, soles: list[Sole]) -> list[Sole]:
+    """Return the soles with supports at the same height, if they are nearly so."""
+    data = pose.data
+    heights = []
+    for sole in soles:
+        from_body = data.xmat[sole.body].reshape(3, 3) @ sole.support
+        heights.append(data.xpos[sole.body, 2] + from_body[2])
+    if np.ptp(heights) > SAME_LEVEL:
+        return soles
+    levelled = []
+    for sole, height in zip(soles, heights, strict=True):
+        rise = np.array((0.0, 0.0, np.mean(heights) - height))
+        in_body = data.xmat[sole.body].reshape(3, 3).T @ rise
+        levelled.append(sole._replace(support=sole.support + in_body))
+    return levelled
 
 
 def _error(pose: Pose, soles: Sequence[Sole]) -> np.ndarray:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -10,12 +11,14 @@ import mujoco
 
 from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE, balance
 from legged_envs.robots.reading.describe import Parts, describe_robot
+from legged_envs.robots.reading.drawn_meshes import keep_drawn_meshes, write_drawn_meshes
 from legged_envs.robots.reading.feet import Foot, find_feet
 from legged_envs.robots.reading.foot_bodies import make_foot
 from legged_envs.robots.reading.heading import turn_forward
 from legged_envs.robots.reading.inertia import mend_inertias
 from legged_envs.robots.reading.isolate import Joints, isolate_robot
 from legged_envs.robots.reading.meshes import (
+    collision_suffixes,
     is_collided_with,
     load_mesh,
     mend_huge_meshes,
@@ -83,7 +86,8 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
 
     Args:
         path: URDF or MJCF file.
-        name: Name of the robot. The model is written to ``<name>.xml``.
+        name: Name of the robot. The model is written to ``<name>.xml``, and COLLADA meshes that are
+            only drawn as STL files to the folder ``<name>_meshes``.
         folder: Folder of the new model.
 
     Returns:
@@ -95,9 +99,15 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
             loops, mimic joints, planar joints, ball joints or a second free joint. The message
             names the part.
     """
+    # Meshes are written here first, so that nothing is left of a file that is refused.
+    with TemporaryDirectory() as drawn:
+        return _draft(path, name, folder.resolve(), Path(drawn).resolve())
+
+
+def _draft(path: Path, name: str, folder: Path, drawn: Path) -> tuple[RobotCfg, dict[str, str]]:
     gaps: dict[str, str] = {}
     notes: list[str] = []
-    source = _read_source(path, notes)
+    source = _read_source(path, notes, drawn)
     foot_names = []
     for foot in source.feet:
         foot_names.append(make_foot(source.spec, source.pose, foot, source.height))
@@ -109,7 +119,7 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
         velocity_limits=source.velocity_limits,
         parts=_parts(source, foot_names),
         height=source.height,
-        model_path=folder.resolve() / f"{name}.xml",
+        model_path=folder / f"{name}.xml",
         source_name=path.name,
         gaps=gaps,
     )
@@ -121,6 +131,7 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
         notes.append(armature_note)
     if notes:
         gaps["xml"] = "; ".join(notes)
+    keep_drawn_meshes(source.spec, drawn, folder / f"{name}_meshes")
     _write_model(source.spec, robot)
     return robot, gaps
 
@@ -149,6 +160,10 @@ def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name
         # Humanoids have arms, which are light in other poses.
         num_poses = NUM_POSES
     armatures = missing_armatures(*pose, torque_limits, velocity_limits, most_jump, num_poses)
+    # Left and right have the same motors, whatever the file says of their links.
+    for joint, (partner, _) in zip(robot.joint_names, robot.mirror, strict=True):
+        if joint in armatures:
+            armatures.setdefault(partner, armatures[joint])
     for joint, armature in armatures.items():
         spec.joint(joint).armature = armature
     if not armatures:
@@ -160,9 +175,9 @@ def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name
     )
 
 
-def _read_source(path: Path, notes: list[str]) -> _Source:
+def _read_source(path: Path, notes: list[str], drawn: Path) -> _Source:
     try:
-        spec, velocity_limits = _read_model(path, notes)
+        spec, velocity_limits = _read_model(path, notes, drawn)
         joints = isolate_robot(spec)
         reset_options(spec, notes)
         make_upright(spec, joints.orientation, notes)
@@ -204,17 +219,21 @@ def _find_feet(pose: Pose) -> tuple[list[Foot], float]:
     return find_feet(pose, height, CLEARANCE), height
 
 
-def _read_model(path: Path, notes: list[str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
+def _read_model(
+    path: Path, notes: list[str], drawn: Path
+) -> tuple[mujoco.MjSpec, dict[str, float]]:
     """Return the model of a file, with absolute paths, and the velocity limits of a URDF.
 
-    What is left out or mended is added to ``notes``.
+    What is left out or mended is added to ``notes``. Visuals of COLLADA are written to ``drawn``.
     """
     root = read_root(path)
     folder = path.resolve().parent
     velocity_limits: dict[str, float] = {}
     if root.tag == "robot":  # A URDF.
-        velocity_limits = prepare_urdf(root, folder, notes)
+        velocity_limits = prepare_urdf(root, folder, notes, collision_suffixes())
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root))
+        only_drawn = [mesh for mesh in spec.meshes if not is_collided_with(spec, mesh)]
+        write_drawn_meshes(spec, only_drawn, drawn, notes)
         for mesh in spec.meshes:
             load_mesh(spec, mesh, as_hull=is_collided_with(spec, mesh))
         for geom in spec.geoms:
@@ -231,13 +250,16 @@ def _read_model(path: Path, notes: list[str]) -> tuple[mujoco.MjSpec, dict[str, 
     unlimit_free_joints(spec)
     mend_inertias(spec, notes)
     mend_huge_meshes(spec, notes)
+    # A copy: a mesh that failed keeps what was read of it, to which a hull does not fit.
+    checked = spec.copy()
     try:
-        spec.compile()
+        checked.compile()
     except ValueError:
         mend_meshes(spec, notes)
-        spec.compile()
+        checked = spec
+        checked.compile()
     # The written form gives each shape a position, also where the file has two end points.
-    return mujoco.MjSpec.from_string(spec.to_xml()), velocity_limits
+    return mujoco.MjSpec.from_string(checked.to_xml()), velocity_limits
 
 
 def _default_pose(spec: mujoco.MjSpec, positions: dict[str, float]) -> Pose:

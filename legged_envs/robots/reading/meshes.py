@@ -125,11 +125,19 @@ def _load_with_trimesh(mesh: mujoco.MjsMesh, path: Path, as_hull: bool) -> None:
 
     # With `force`, the loaded geometry is a mesh; its type does not say so.
     loaded: Any = trimesh.load(path, force="mesh")
+    loaded.apply_scale(unit_of(loaded))
     if as_hull:
         loaded = loaded.convex_hull
     mesh.uservert = loaded.vertices.ravel()
     mesh.userface = loaded.faces.ravel()
     mesh.file = ""
+
+
+def unit_of(loaded: Any) -> float:
+    """Return the unit of length of a mesh that trimesh loaded, m. COLLADA files name theirs."""
+    # It is None, "meters" or text such as "0.0254 * meters".
+    number, _, unit = str(loaded.units).partition(" * ")
+    return float(number) if unit == "meters" else 1.0
 
 
 def _needs_trimesh(path: Path) -> bool:

@@ -20,14 +20,14 @@ PHYSICS_DT = 0.005
 
 # Of the robots of the package, whose files have the inertia of rotors, the legs have at most 1.1
 # and the lightest joint, an elbow of K1, 1.95.
-MOST_JUMP = 4.0
+MOST_JUMP = 2.0
 """Largest change of a joint's velocity in one physics step by the full torque of its motor.
 
 It is a multiple of the motor's velocity limit. With more, a controller throws the joint from one
-limit to the other in every step, and some robots explode.
+limit to the other in every step, and some robots explode: a Go1 with 3.5.
 """
 
-MOST_JUMP_TO_BALANCE = 2.5
+MOST_JUMP_TO_BALANCE = 1.5
 """``MOST_JUMP`` of robots on two feet, which fall over ankles that shake."""
 
 NUM_POSES = 32

@@ -62,6 +62,7 @@ def prepare_urdf(
             "it has elements of xacro: write the output of the command xacro to a file, "
             "and read that"
         )
+    _take_out_floating_root(root, notes)
     link_names = [link.get("name", "") for link in root.findall("link")]
     repeated = sorted({name for name in link_names if link_names.count(name) > 1})
     if repeated:
@@ -72,6 +73,7 @@ def prepare_urdf(
     leave_out_empty_shapes(root, notes)
     left_out: dict[str, list[str]] = {}
     for link in root.findall("link"):
+        _keep_first_materials(link)
         _locate_meshes(link, folder, mesh_folder, suffixes, left_out)
     for reason, meshes in left_out.items():
         notes.append(
@@ -79,6 +81,26 @@ def prepare_urdf(
             f"meshes are looked for from {str(folder)!r}"
         )
     return {joint: limit for joint, limit in velocity_limits.items() if limit > 0}
+
+
+def _take_out_floating_root(root: ElementTree.Element, notes: list[str]) -> None:
+    """Remove an empty outermost link and its floating joint: the base floats anyway."""
+    joints = root.findall("joint")
+    children = [_attributes(joint, "child").get("link") for joint in joints]
+    parents = [_attributes(joint, "parent").get("link") for joint in joints]
+    for joint in joints:
+        name = _attributes(joint, "parent").get("link", "")
+        is_outermost = name not in children and parents.count(name) == 1
+        if joint.get("type") != "floating" or not is_outermost:
+            continue
+        for link in root.findall("link"):
+            if link.get("name") == name and len(link) == 0:
+                root.remove(link)
+                root.remove(joint)
+                notes.append(
+                    f"the empty link {name!r} and the floating joint {joint.get('name')!r} are "
+                    "left out: the base floats anyway"
+                )
 
 
 def _attributes(element: ElementTree.Element, tag: str) -> dict[str, str]:
@@ -162,6 +184,13 @@ def _set_compiler_options(root: ElementTree.Element) -> str:
     options.set("discardvisual", "false")
     options.set("strippath", "false")
     return mesh_folder
+
+
+def _keep_first_materials(link: ElementTree.Element) -> None:
+    """Remove all materials of a visual but the first, as MuJoCo refuses several."""
+    for visual in link.findall("visual"):
+        for material in visual.findall("material")[1:]:
+            visual.remove(material)
 
 
 def _locate_meshes(
