@@ -260,6 +260,22 @@ def foot_clearance(env: Env, target: float) -> Tensor:
     return weighted.sum(1)
 
 
+def foot_landing_vel(env: Env, threshold: float = 0.05) -> Tensor:
+    """Return the squared downward speeds of feet that are about to land, (m/s)²: Σ v_f,z².
+
+    v_f is the velocity of a foot, m/s. The sum is over feet without contact that move down and are
+    less than ``threshold`` above the ground. Source: LeggedGym-Ex ``foot_landing_vel``.
+
+    Args:
+        threshold: Height of a foot above the ground below which it is about to land, m.
+    """
+    robot = env.robot
+    velocity = robot.foot_lin_vel_w[..., 2]
+    height = robot.foot_height - env.sim.robot.foot_radius
+    lands = (height < threshold) & (velocity < 0.0) & ~robot.foot_contact
+    return (velocity.square() * lands).sum(1)
+
+
 def feet_slip(env: Env) -> Tensor:
     """Return the sum of squared horizontal speeds of feet on the ground, (m/s)²: Σ ‖v_f,xy‖².
 

@@ -90,6 +90,7 @@ def raw(
         contact=contact_force[:, [sim.body_names.index(name) for name in GO2.foot_names]] > 1.0,
         foot_height=double("foot_pos_w")[..., 2],
         foot_speed=np.linalg.norm(double("foot_lin_vel_w")[..., :2], axis=-1),
+        foot_vel_z=double("foot_lin_vel_w")[..., 2],
         landed=env.robot.foot_landed.numpy().copy(),
         air_time=env.robot.foot_air_time.double().numpy(),
         contact_time=env.robot.foot_contact_time.double().numpy(),
@@ -133,6 +134,11 @@ def trot(s: SimpleNamespace) -> np.ndarray:
     fr, fl, rr, rl = (s.contact[:, FEET[f"{leg}_foot"]] for leg in ("FR", "FL", "RR", "RL"))
     unhurried = (1 + np.minimum(mode_time(s) / 0.06, 1.0)) / 2
     return (0.5 * (fr == rl) + 0.5 * (fl == rr)) * (fr != fl) * unhurried * moving(s)
+
+
+def foot_landing_vel(s):
+    lands = (s.foot_height - GO2.foot_radius < 0.05) & ~s.contact & (s.foot_vel_z < 0.0)
+    return (np.where(lands, s.foot_vel_z, 0.0) ** 2).sum(1)
 
 
 def single_stance_time(s: SimpleNamespace) -> np.ndarray:
@@ -186,6 +192,7 @@ REWARDS: dict[str, Oracle] = {
         {"target": 0.06},
         lambda s: (s.foot_speed * (s.foot_height - GO2.foot_radius - 0.06) ** 2).sum(1),
     ),
+    "foot_landing_vel": ({"threshold": 0.05}, foot_landing_vel),
     "feet_slip": ({}, lambda s: (s.foot_speed**2 * s.contact).sum(1)),
     "gait_contact": (
         {},

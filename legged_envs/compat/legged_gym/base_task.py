@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from legged_envs.compat.adapter import AdapterTask, OwnCfg
+from legged_envs.compat.legged_gym.buffers import BUFFERS, Buffers
 from legged_envs.compat.legged_gym.cfg_checks import check_fields
 from legged_envs.compat.legged_gym.simulator import Simulator
 from legged_envs.compat.legged_gym.task import LeggedGymTask
 from legged_envs.compat.user_task import UserTask
-from legged_envs.envs.task import Info
 
 ObsBuf = Tensor
 """Observations. Shape: (num_envs, num_obs)."""
@@ -38,6 +38,9 @@ class BaseTask(UserTask):
     """
 
     ADAPTER: ClassVar[type[AdapterTask]] = LeggedGymTask
+
+    BUFFERS: ClassVar[Buffers] = BUFFERS
+    """Observation groups and the buffers that hold them, in the order of ``step``."""
 
     external_command_source_enabled = False
     """False: commands are drawn."""
@@ -99,6 +102,11 @@ class BaseTask(UserTask):
         """Environments whose episode ran out of time. Shape: (num_envs,), bool."""
 
     @property
+    def device(self) -> str:
+        """Device of the tensors, a name as in LeggedGym-Ex, whose functions take no other."""
+        return str(self.core.device)
+
+    @property
     def adapter(self) -> LeggedGymTask:
         """The task that calls the methods."""
         return cast("LeggedGymTask", self.core.task)
@@ -127,19 +135,19 @@ class BaseTask(UserTask):
         mask[torch.as_tensor(env_ids)] = True
         self.stack.reset(options={"reset_mask": mask})
 
-    def reset(self, seed: int | None = None) -> tuple[Tensor, Tensor | None]:
+    def reset(self, seed: int | None = None) -> tuple[Any, ...]:
         """Reset all environments.
 
         Args:
             seed: Seed of the random streams; None continues them.
 
         Returns:
-            Observations, (num_envs, num_obs), and those of the critic or None.
+            What :meth:`get_observations` returns.
         """
         self.stack.reset(seed=seed)
         return self.get_observations()
 
-    def step(self, actions: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Info]:
+    def step(self, actions: Tensor) -> tuple[Any, ...]:
         """Advance by one control step.
 
         Args:
@@ -165,8 +173,9 @@ class BaseTask(UserTask):
             self.extras["time_outs"] = truncated
         if not self.headless:
             self.core.sim.view(self.cfg.viewer.ref_env)
-        return observation["policy"], observation.get("critic"), reward, self.reset_buf, self.extras
+        shown = [observation.get(group) for group in self.BUFFERS]
+        return *shown, reward, self.reset_buf, self.extras
 
-    def get_observations(self) -> tuple[Tensor, Tensor | None]:
+    def get_observations(self) -> tuple[Any, ...]:
         """Return the present observations, (num_envs, num_obs), and those of the critic or None."""
-        return self.obs_buf, self.privileged_obs_buf
+        return tuple(getattr(self, buffer.name) for buffer in self.BUFFERS.values())

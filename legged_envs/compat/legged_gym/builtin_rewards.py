@@ -12,6 +12,7 @@ CFG_FIELDS = {
     "base_height": {"target": "base_height_target"},
     "torque_limits": {"soft_limit": "soft_torque_limit"},
     "dof_pos_limits": {"soft_limit": "soft_dof_pos_limit"},
+    "foot_landing_vel": {"threshold": "about_landing_threshold"},
 }
 """Parameters of a reward that are fields of ``cfg.rewards``: parameter mapped to field."""
 
@@ -102,6 +103,10 @@ class BuiltinRewards:
     def _reward_foot_clearance(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.foot_clearance`."""
         return self._builtin_reward("foot_clearance")
+
+    def _reward_foot_landing_vel(self) -> Tensor:
+        """Return :func:`~legged_envs.mdp.rewards.foot_landing_vel`."""
+        return self._builtin_reward("foot_landing_vel")
 
     def _reward_gait_contact(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.gait_contact`."""

@@ -85,6 +85,8 @@ class LeggedRobotCfg:
         In order: slopes (half of them up, half down), noise, stairs up, stairs down, obstacles,
         stepping stones, gaps and pits.
         """
+        obtain_terrain_info_around_feet: bool = False
+        """Not needed: the simulator always knows the ground around the feet."""
         measure_heights: bool = False
         """True to append heights of the ground around the robot to the observations."""
         measured_points_x: Sequence[float] = SCAN_X
@@ -169,6 +171,10 @@ class LeggedRobotCfg:
         """Names of the joints in the robot's order, for a check; None: not checked."""
         penalize_contacts_on: Sequence[str] | None = None
         """Parts of the names of bodies that ``_reward_collision`` counts. None: the robot's."""
+        obtain_link_contact_states: bool = False
+        """True if observations of a variant contain ``simulator.link_contact_states``."""
+        contact_state_link_names: Sequence[str] = ()
+        """Parts of the names of the bodies in ``simulator.link_contact_states``."""
         terminate_after_contacts_on: Sequence[str] | None = None
         """Parts of the names of bodies on which contact ends an episode. None: the robot's."""
 
@@ -183,6 +189,8 @@ class LeggedRobotCfg:
         """Share of a joint's range outside of which ``dof_pos_limits`` counts."""
         soft_torque_limit: float = 1.0
         """Share of a joint's torque limit above which ``torque_limits`` counts."""
+        about_landing_threshold: float = 0.05
+        """Height of a foot below which ``foot_landing_vel`` counts its downward speed, m."""
         base_height_target: float = 1.0
         """Height of the base above the ground that ``base_height`` compares with, m."""
 

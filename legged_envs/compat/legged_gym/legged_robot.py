@@ -1,5 +1,6 @@
 """LeggedGym-Ex's ``LeggedRobot``: callbacks, ``_reward_<name>`` methods and buffers."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -354,8 +355,6 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     def _get_noise_scale_vec(self) -> Tensor:
         """Return half-widths of the noise of ``obs_buf``, in its scale, (num_obs,)."""
-        noise = self.cfg.noise.noise_scales
-        scales = self.obs_scales
         sizes = {
             "lin_vel": 3,
             "gravity": 3,
@@ -366,6 +365,16 @@ class LeggedRobot(BuiltinRewards, BaseTask):
             "actions": self.num_actions,
             "height_measurements": self.num_height_points,
         }
+        return self._noise_widths(sizes)
+
+    def _noise_widths(self, sizes: Mapping[str, int]) -> Tensor:
+        """Return half-widths of the noise of quantities side by side, in their scale.
+
+        Args:
+            sizes: Size of each quantity, by its name in ``cfg.noise.noise_scales``.
+        """
+        noise = self.cfg.noise.noise_scales
+        scales = self.obs_scales
         widths = []
         for name in sizes:
             # Commands and actions have no noise; gravity has no scale.

@@ -1,11 +1,19 @@
 """The simulator of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from legged_envs import rotation
 from legged_envs.compat.legged_gym.task import LeggedGymTask
 from legged_envs.mdp import observations
+
+LEAST_CONTACT_FORCE = 1.0
+"""Force from which on a body is in contact, N."""
+
+AROUND_FEET = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0), (-1, -1), (1, 1), (-1, 1), (1, -1))
+"""Points around a foot, cells along x and y of the world."""
 
 
 class Simulator:
@@ -138,6 +146,52 @@ class Simulator:
     def link_contact_forces(self) -> Tensor:
         """Net contact force of each body in the world frame, N. Shape: (num_envs, bodies, 3)."""
         return self.core.robot.contact_force_w
+
+    @property
+    def link_contact_states(self) -> Tensor:
+        """1 for bodies of ``cfg.asset.contact_state_link_names`` in contact with more than 1 N.
+
+        Shape: (num_envs, number of these bodies).
+        """
+        force = self.link_contact_forces[:, self._contact_links].norm(dim=2)
+        return (force > LEAST_CONTACT_FORCE).float()
+
+    @cached_property
+    def _contact_links(self) -> list[int]:
+        links = []
+        # In the order of the names, as LeggedGym-Ex lists them.
+        for part in self._task.user.cfg.asset.contact_state_link_names:
+            for index, name in enumerate(self.core.sim.body_names):
+                if part in name:
+                    links.append(index)
+        return links
+
+    @property
+    def height_around_feet(self) -> Tensor:
+        """Heights of the ground at nine points around each foot, m. Shape: (num_envs, feet, 9).
+
+        In order, as steps of a cell along the x and y of the world: (−1, 0), (1, 0), (0, −1),
+        (0, 1), (0, 0), (−1, −1), (1, 1), (−1, 1), (1, −1).
+        """
+        x, y, _ = self.feet_pos.unbind(-1)
+        ground = self.core.sim.ground
+        if ground is None:
+            return x.new_zeros(*x.shape, len(AROUND_FEET))
+        steps = x.new_tensor(AROUND_FEET) * self._task.user.cfg.terrain.horizontal_scale
+        return ground.height(x[..., None] + steps[:, 0], y[..., None] + steps[:, 1])
+
+    @property
+    def normal_vector_around_feet(self) -> Tensor:
+        """Direction (∂h/∂x, ∂h/∂y, −1) into the ground under each foot, of length 1.
+
+        h is the height of the ground. Shape: (num_envs, 3 · feet).
+        """
+        heights = self.height_around_feet
+        span = 2.0 * self._task.user.cfg.terrain.horizontal_scale
+        slope_x = (heights[..., 1] - heights[..., 0]) / span
+        slope_y = (heights[..., 3] - heights[..., 2]) / span
+        normal = torch.stack((slope_x, slope_y, -torch.ones_like(slope_x)), -1)
+        return (normal / normal.norm(dim=-1, keepdim=True)).flatten(1)
 
     @property
     def custom_origins(self) -> bool:

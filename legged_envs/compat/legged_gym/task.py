@@ -1,6 +1,6 @@
 """The task that calls the methods of a :class:`~legged_envs.compat.legged_gym.LeggedRobot`."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -14,22 +14,6 @@ from legged_envs.compat.legged_gym.terms import BUILTIN_COSTS
 from legged_envs.envs import Evaluation, Spaces
 from legged_envs.envs.manager_task import check_evaluation
 from legged_envs.envs.task import Space
-
-
-class Buffer(NamedTuple):
-    """A buffer of the user's object that holds an observation group."""
-
-    name: str
-    """Name of the buffer."""
-    size_field: str
-    """Field of ``cfg.env`` with its size."""
-
-
-BUFFERS = {
-    "policy": Buffer(name="obs_buf", size_field="num_observations"),
-    "critic": Buffer(name="privileged_obs_buf", size_field="num_privileged_obs"),
-}
-"""Observation groups mapped to their buffers."""
 
 
 class LeggedGymTask(AdapterTask):
@@ -65,7 +49,7 @@ class LeggedGymTask(AdapterTask):
         rewards = self.managers.rewards.names
         self.log_names = (*self.log_names, *(f"rew_{name}" for name in rewards))
         groups: dict[str, Space] = {}
-        for group, buffer in BUFFERS.items():
+        for group, buffer in user.BUFFERS.items():
             size = getattr(own_cfg.env, buffer.size_field)
             if size is not None:
                 groups[group] = gym.spaces.Box(-limit, limit, (size,))
@@ -152,7 +136,7 @@ class LeggedGymTask(AdapterTask):
         limit = self.managers.observation_limit
         shown = {}
         for group, size in self.env.group_sizes.items():
-            buffer = BUFFERS[group]
+            buffer = user.BUFFERS[group]
             what = f"{buffer.name} (cfg.env.{buffer.size_field})"
             value = getattr(user, buffer.name)
             self.check_result("compute_observations", what, value, size)
