@@ -29,7 +29,9 @@ def clear_memory(network: object, ended: torch.Tensor | None) -> None:
 
 
 class RememberingNetwork:
-    """A network that takes its memory as arguments, as a policy that keeps the memory itself.
+    """Makes a policy with a memory from a network that takes the memory as arguments.
+
+    It stores the state of each robot between calls.
 
     Args:
         network: Function of observations and of the parts of the memory, each (n, size). It returns
@@ -48,7 +50,7 @@ class RememberingNetwork:
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         """Return the actions, and remember this step. Shapes: (n, size) → (n, num_actions).
 
-        With another number of robots than before, all of them begin anew.
+        If the number of robots changes, the memory of all robots is reset to zero.
         """
         first = observations[0]
         if not self._memory or len(self._memory[0]) != len(first):

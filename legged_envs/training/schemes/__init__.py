@@ -1,10 +1,11 @@
-"""Training schemes: what a policy without eyes learns from its past, each in a file of its own.
+"""Training schemes for blind policies, which estimate from their observation history.
 
-| scheme | the policy acts on its observation and on |
+| scheme | inputs of the policy besides its observation |
 |---|---|
-| ``ts`` | the code that a teacher with privileged observations would give it |
-| ``cts`` | the same, learnt beside the teacher |
+| ``ts`` | the latent vector that a teacher computes from privileged observations |
+| ``cts`` | the same; teacher and student train at the same time |
 | ``ee`` | an estimate of velocity, contacts and heights of the feet |
-| ``dreamwaq`` | such an estimate, and a code of the next observation |
-| ``him`` | an estimate of the velocity, and a code that tells what comes next |
+| ``dreamwaq`` | the same estimate, and a latent vector from which the next observation is decoded |
+| ``him`` | an estimate of the velocity, and an embedding that predicts the next observation |
+| ``lstm`` | the state of a recurrent cell |
 """

@@ -5,10 +5,10 @@ locomotion". Three quarters of the robots act on the teacher's code μ(p), one q
 student's φ(h). PPO trains the policy π(o, z) with all of them, and μ through the robots of the
 teacher. φ learns
 
-    L = mean ‖φ(h) − μ(p)‖²
+    L = mean over samples of ‖φ(h) − μ(p)‖²
 
-on all robots. So the policy knows the student's mistakes, and the student sees where its own policy
-goes, without the second training of RMA.
+on all robots. The policy therefore learns with the errors of the student, and the student learns in
+the states that its own policy visits. RMA needs a second training for that.
 """
 
 import torch
@@ -20,23 +20,24 @@ from legged_envs.training.scheme_options import CTSCfg
 from legged_envs.training.schemes.ts import TeacherActor, TeacherStudent
 
 ROLE = "is_teacher"
-"""Name of the observation group that says whose robot it is."""
+"""Name of the observation group that is 1 for teacher robots and 0 for student robots."""
 
 
 def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
     """Return 1 for robots that the teacher acts for, else 0. Shape: (num_envs, 1).
 
-    The robots of both are spread evenly, so that each kind of ground has robots of both.
+    Teacher and student robots alternate evenly over the environments, so that both occur on each
+    kind of ground.
     """
     counts = (torch.arange(env.num_envs + 1, device=env.device) * share).floor()
     return counts.diff().unsqueeze(1)
 
 
 class MixedActor(TeacherActor):
-    """Policy that acts on the teacher's code in some robots, on the student's in the others."""
+    """Policy that uses the teacher's code for teacher robots, and the student's for the others."""
 
     def code(self, *normalised: torch.Tensor) -> torch.Tensor:
-        """Return the code of the one whose robot it is. Shape: (n, latent)."""
+        """Return the teacher's code for teacher robots, else the student's. Shape: (n, latent)."""
         history, privileged, role = normalised
         with torch.no_grad():
             student = self.network.code(history)

@@ -3,14 +3,15 @@
 Nahrendra, Yu and Myung 2023, "DreamWaQ: learning robust quadrupedal locomotion with implicit
 terrain imagination via deep reinforcement learning". The encoder turns the history h into an
 estimate ŷ of the labels y and into a normal distribution of a code z with mean μ and variance σ². A
-decoder turns (ŷ, z) into the next observation o′. Both learn, beside PPO,
+decoder turns (ŷ, z) into the next observation o′. Both learn, together with PPO,
 
-    L = mean ‖ŷ − y‖² + mean ‖ô′ − o′‖² + β · mean ½ (μ² + σ² − log σ² − 1),
+    L = MSE(ŷ, y) + MSE(ô′, o′) + β · mean ½ (μ² + σ² − log σ² − 1),
 
-where z = μ + σ · ε with a standard normal ε, and o′ is normalised like the policy's observation. o′
-is the true last observation where an episode ended. The policy π(o, ŷ, μ) sees the mean of the
+where z = μ + σ · ε with a standard normal ε, and o′ is normalised like the policy's observation.
+Means are over samples and entries. At the end of an episode, o′ is the final observation before the
+reset. The policy π(o, ŷ, μ) sees the mean of the
 code, in training as on the robot. The labels are those of LeggedGym-Ex: velocity of the base,
-contacts and heights of the feet. The adaptive bootstrapping of the paper is left out.
+contacts and heights of the feet. The adaptive bootstrapping of the paper is not implemented.
 """
 
 import torch

@@ -1,13 +1,13 @@
-"""EE: the policy estimates what it cannot measure from its last observations, and acts on that.
+"""EE: the policy estimates velocity, contacts and foot heights from its last observations.
 
 Ji, Mun, Kim and Hwangbo 2022, "Concurrent training of a control policy and a state estimator for
 dynamic and robust legged locomotion". The estimator e(h) of the history h learns the labels y by
 
-    L = mean ‖e(h) − y‖²,
+    L = MSE(e(h), y), the mean over samples and entries,
 
-beside PPO, on the same rollouts. y are the velocity of the base, the contacts of the feet and their
-heights above the ground. The policy π(o, e(h)) sees the estimate, through which no gradient of PPO
-flows, so that the estimate stays what it is called.
+together with PPO, on the same rollouts. y are the velocity of the base, the contacts of the feet
+and their heights above the ground. The policy π(o, e(h)) receives the estimate without gradient.
+PPO therefore does not change the estimator, and its output remains a physical estimate.
 """
 
 import torch
@@ -29,7 +29,7 @@ from legged_envs.training.schemes.scheme import (
 
 
 class ExplicitEstimator(Scheme):
-    """The policy of which the code is an estimate, and the regression that trains it."""
+    """Policy with an estimator, and the regression that trains the estimator."""
 
     name = "estimator"
 

@@ -40,7 +40,7 @@ def make_encoder(cfg: SchemeCfg, frame_size: int, outputs: int) -> nn.Module:
 class TemporalConvolution(nn.Module):
     """Convolutions over the frames of a history (Bai et al. 2018), and a linear layer.
 
-    The convolution of each layer sees frames twice as far apart as the one before.
+    The dilation doubles from layer to layer: 1, 2, 4, …
 
     Args:
         frame_size: Size of a frame.
@@ -87,7 +87,8 @@ class MixtureOfExperts(nn.Module):
     Args:
         size: Size of the input.
         outputs: Size of the code.
-        hidden: Widths of the hidden layers of each expert. The gate has the last of them.
+        hidden: Widths of the hidden layers of each expert. The gate has one
+            hidden layer, with the last of these widths.
         activation: Name of the activation of the hidden layers.
     """
 

@@ -1,4 +1,4 @@
-"""HIM: the policy acts on an estimate of its velocity and on a code that tells what comes next.
+"""HIM: the policy acts on a velocity estimate and on an embedding that predicts the next step.
 
 Long, Wang, Li, Cao, Gao and Pang 2024, "Hybrid internal model: learning agile legged locomotion
 with simulated robot response". The encoder turns the history h into an estimate v̂ of the base's
@@ -7,11 +7,11 @@ l′ of length 1. Both codes are compared with K prototypes c of length 1, as in
 SwAV (Caron et al. 2020):
 
     p = softmax(l · c / T),    q = assignment of the batch to the prototypes by Sinkhorn-Knopp,
-    L = mean ‖v̂ − v‖² − ½ mean (q′ · log p + q · log p′),
+    L = MSE(v̂, v) − ½ mean (q′ · log p + q · log p′),
 
-so that the code of the history tells which of the responses in the batch will follow. o′ is the
-true last observation where an episode ended. The policy π(o, v̂, l) sees estimate and code, through
-which no gradient of PPO flows. Temperature and Sinkhorn's ε = 0.05 and 3 rounds are SwAV's.
+so that the code of a history predicts the assignment of the next observation. At the end of an
+episode, o′ is the final observation before the reset. The policy π(o, v̂, l) receives estimate and
+code without gradient. Temperature and Sinkhorn's ε = 0.05 and 3 rounds are SwAV's.
 """
 
 import torch
@@ -34,8 +34,9 @@ from legged_envs.training.schemes.scheme import (
     velocity_error,
 )
 
-SHARPNESS = 0.05
-"""Regularisation ε of the assignment: the smaller, the closer to one prototype per robot."""
+EPSILON = 0.05
+"""Entropy regularisation ε of Sinkhorn-Knopp. With a smaller ε, each sample is assigned to almost
+one prototype."""
 
 ROUNDS = 3
 """Number of rounds of Sinkhorn-Knopp."""
@@ -115,7 +116,7 @@ class HybridInternalModel(Scheme):
 
 
 def swapped_loss(source: torch.Tensor, target: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return the loss by which each view predicts the assignment of the other.
+    """Return the swapped-prediction loss of SwAV.
 
     Args:
         source: Cosines of the codes of histories with the prototypes. Shape: (n, K).
@@ -142,7 +143,7 @@ def sinkhorn(scores: torch.Tensor) -> torch.Tensor:
     """
     rows, columns = scores.shape
     # The largest score is taken off, so that the exponential does not overflow.
-    plan = ((scores - scores.max()) / SHARPNESS).exp()
+    plan = ((scores - scores.max()) / EPSILON).exp()
     for _ in range(ROUNDS):
         plan = plan / (plan.sum(dim=0, keepdim=True) * columns)
         plan = plan / (plan.sum(dim=1, keepdim=True) * rows)

@@ -2,14 +2,14 @@
 
 Hochreiter and Schmidhuber 1997, "Long short-term memory"; Cho et al. 2014, "Learning phrase
 representations using RNN encoder-decoder". The cell turns the normalised observation o and its
-state s into the next state s′, whose output h goes beside o into an MLP,
+state s into the next state s′. The MLP of the policy receives o and the output h′ of the cell,
 
     s′ = cell(o, s),    π(o, h′).
 
-PPO learns from whole rollouts of some robots at a time. The gradient goes back to the first step of
-an episode in the rollout, or of the rollout; there it starts from the state that the robot had
-(truncated backpropagation through time). A state begins with zeros when an episode starts. The
-critic has no memory: in simulation it sees what the memory is for.
+A mini-batch contains the whole rollouts of some robots. Backpropagation stops at the start of an
+episode or of the rollout (truncated backpropagation through time). At the start of an episode the
+state is zero. At the start of the rollout it is the state that was stored when the rollout was
+collected. The critic has no memory, because it receives privileged observations.
 """
 
 import copy
@@ -143,7 +143,7 @@ class MemoryActor(nn.Module):
         return tuple(self.memory)
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        """Return the mean actions of a step of the rollout, and remember it.
+        """Return the mean actions of a step of the rollout, and store the new state.
 
         It also sets ``distribution``. Shape: (num_envs, size) → (num_envs, num_actions).
         """
@@ -225,7 +225,7 @@ class RecurrentPPO(PPO):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Store the outcome of a step, and forget the episodes that ended."""
+        """Store the outcome of a step, and reset the memory of environments whose episode ended."""
         super().process_env_step(obs, rewards, dones, extras)
         self.actor.forget(dones.bool())
 
@@ -243,7 +243,7 @@ class RecurrentPPO(PPO):
 
 
 def without_padding(batch: MiniBatch) -> MiniBatch:
-    """Return a batch of trajectories as rows, one for each step that was made.
+    """Flatten padded trajectories into one row for each valid step.
 
     ``masks`` and ``hidden_states`` stay as they are: with them the rows become trajectories again.
     """

@@ -1,4 +1,4 @@
-"""Actors of the schemes: they act on the present observation and on a code of the last ones."""
+"""Actors of the schemes, with the present observation and a code of the history as inputs."""
 
 import copy
 
@@ -88,7 +88,7 @@ class HistoryActor(nn.Module):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Return the arguments of :meth:`evaluate` from observation groups."""
+        """Normalise observation groups for :meth:`evaluate`."""
         history = inputs[0]
         return [self.network.normalised(history)]
 

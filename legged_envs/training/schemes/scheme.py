@@ -17,14 +17,14 @@ from legged_envs.training.scheme_options import SchemeCfg
 from legged_envs.training.schemes.networks import HistoryActor
 
 MirrorOf = Callable[[Sequence[str]], Mirror]
-"""Returns the mirror of some observation groups side by side."""
+"""Returns the mirror transform of concatenated observation groups."""
 
 LABELS = "labels"
-"""Name of the observation group with what an estimator learns, which only the training sees."""
+"""Name of the observation group with the targets of an estimator. Only the training uses it."""
 
 
 class Scheme(Part, ABC):
-    """What a policy without eyes learns from its past, beside PPO.
+    """Base class of the schemes that train an encoder of the observation history together with PPO.
 
     The actor reads the group ``policy``, which has a history. A scheme makes this actor, and trains
     the encoder of its history on the same mini-batches as PPO, with an optimiser of its own.
@@ -74,7 +74,7 @@ class Scheme(Part, ABC):
         """Return the loss of the encoder for a mini-batch, and numbers to report by name."""
 
     def kept(self, observation: TensorDict, group: str) -> "Kept":
-        """Return a store of an observation group of each step, which mirrors as PPO does.
+        """Return a buffer of an observation group, which mirrors mini-batches as PPO does.
 
         Args:
             observation: Example observation of all environments.
@@ -106,7 +106,7 @@ def make_optimizer(cfg: SchemeCfg, *networks: torch.nn.Module) -> torch.optim.Op
 
 
 class Kept:
-    """An observation group of each step of a rollout, which the rollout buffer does not keep.
+    """Buffer of an observation group that the rollout buffer does not store.
 
     Args:
         example: The group of all environments. Shape: (num_envs, size).

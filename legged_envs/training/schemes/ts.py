@@ -1,11 +1,11 @@
-"""TS: a teacher acts on what only a simulation knows, and a student finds it in its past.
+"""TS: a teacher acts on privileged observations, and a student predicts its latent from the past.
 
 Kumar, Fu, Pathak and Malik 2021, "RMA: rapid motor adaptation for legged robots", in the form of
 LeggedGym-Ex's ``LeggedRobotTS``. The teacher's encoder μ turns privileged observations p into a
 code z of length 1, and PPO trains it with the policy π(o, z). The student's encoder φ of the
 history h learns to find that code,
 
-    L = mean ‖φ(h) − μ(p)‖²,
+    L = mean over samples of ‖φ(h) − μ(p)‖²,
 
 on the same rollouts, with an optimiser of its own. On the robot the policy acts on φ(h). The
 privileged observations are the task's group ``critic``.
@@ -53,12 +53,12 @@ class TeacherActor(HistoryActor):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Return the arguments of :meth:`evaluate` from observation groups."""
+        """Normalise observation groups for :meth:`evaluate`."""
         history, privileged, *rest = inputs
         return [self.network.normalised(history), self.privileged_normalizer(privileged), *rest]
 
     def code(self, *normalised: torch.Tensor) -> torch.Tensor:
-        """Return the teacher's code, with its graph. Shape: (n, latent)."""
+        """Return the teacher's code; gradients flow to the teacher. Shape: (n, latent)."""
         privileged = normalised[1]
         return self.teacher_code(privileged)
 
