@@ -51,7 +51,8 @@ def copy_state(value: Tree) -> Tree:
         value: Tensor, array or object, or nested containers of them.
 
     Returns:
-        Independent copy, in which each object with a ``state_dict`` is replaced by a copy of it.
+        Independent copy, in which each object with a ``state_dict`` is replaced by a copy of it,
+        and a deque by a list.
     """
     if isinstance(value, Stateful):
         return value.state_dict()
@@ -63,6 +64,9 @@ def copy_state(value: Tree) -> Tree:
     # Exact types: a subclass, such as a named tuple, may not be made from an iterable.
     if type(value) in (list, tuple):
         return type(value)([copy_state(item) for item in value])
+    if isinstance(value, deque):
+        # A checkpoint, which is read without running code, may hold a list and no deque.
+        return [copy_state(item) for item in value]
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     return copy.deepcopy(value)
@@ -193,9 +197,16 @@ def replace_in_place(current: Tree, value: Tree) -> Tree:
     elif _are_sequences_of_one_length(current, value):
         replaced = [replace_in_place(*pair) for pair in zip(current, value, strict=True)]
         return _refill(current, replaced) if isinstance(current, list) else tuple(replaced)
-    elif isinstance(current, (list, set, deque)) and type(current) is type(value):
+    elif _is_same_container(current, value):
         return _refill(current, copy_state(value))
     return restore_state(current, value)
+
+
+def _is_same_container(current: object, value: object) -> bool:
+    if isinstance(current, deque):
+        # A copied state has a list in place of a deque.
+        return isinstance(value, (list, deque))
+    return isinstance(current, (list, set)) and type(current) is type(value)
 
 
 def _is_array(value: object) -> bool:

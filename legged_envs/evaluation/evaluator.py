@@ -1,6 +1,7 @@
 """Evaluation of a policy on episodes with a random seed that trainings do not use."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -17,6 +18,7 @@ from legged_envs.evaluation.metrics.mimic import MimicMetrics
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.evaluation.metrics.terrain import TerrainMetrics
 from legged_envs.evaluation.metrics.velocity import VelocityMetrics
+from legged_envs.policy.memory import clear_memory
 from legged_envs.runs.progress import Show, show_nothing
 from legged_envs.tasks.kind import kind_of
 
@@ -95,19 +97,20 @@ class Evaluator:
                 tasks on flat ground.
             seed: Random seed of initial states and commands.
             show: Reports the progress. An error that it raises aborts the evaluation.
-            reset: Called before each rollout, to clear the memory of a policy. None: it has none.
+            reset: Called before each rollout, to clear the memory of a policy. None: the method
+                ``reset`` of the policy, if it has one.
 
         Returns:
             A `VelocityEvaluation`, `TerrainEvaluation`, `MimicEvaluation` or `TaskEvaluation`,
             depending on the kind of task.
         """
-        if reset is not None:
-            reset()
+        if reset is None:
+            reset = partial(clear_memory, policy, None)
+        reset()
         moving = self.rollout(policy, seed, show=show)
         standing = None
         if still and self.metrics.EVALUATES_STANDING:
-            if reset is not None:
-                reset()
+            reset()
             standing = self.rollout(policy, seed, still=True, show=show)
         return self.metrics.result(moving.measures, moving.alive, standing)
 

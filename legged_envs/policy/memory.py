@@ -64,7 +64,10 @@ class RememberingNetwork:
             self._memory = []
             return
         # A new tensor: that of a step in inference mode cannot be changed outside of it.
-        self._memory = [part.masked_fill(ended.unsqueeze(1), 0.0) for part in self._memory]
+        memory = []
+        for part in self._memory:
+            memory.append(part.masked_fill(ended.to(part.device).unsqueeze(1), 0.0))
+        self._memory = memory
 
 
 def remembering(network: Callable[..., Any], sizes: Mapping[str, int] | None) -> Callable[..., Any]:

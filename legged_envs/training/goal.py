@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from legged_envs.evaluation.evaluator import Evaluator
-from legged_envs.policy.memory import clear_memory
 from legged_envs.runs.progress import Show
 from legged_envs.training.prepare import Prepared
 
@@ -109,8 +108,7 @@ class GoalCheck:
         result = None
         for evaluator in (self.quick_evaluator, self.evaluator):
             try:
-                forget = partial(clear_memory, policy, None)
-                result = evaluator.run(policy, still=False, show=show, reset=forget)
+                result = evaluator.run(policy, still=False, show=show)
             except KeyboardInterrupt:
                 # The trainer itself notices the request to stop and then saves the run.
                 return None

@@ -41,7 +41,8 @@ from legged_envs.training.options import (
     PPOCfg,
     TrainCfg,
 )
-from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, LSTMCfg, SchemeCfg
+from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
+from legged_envs.training.schemes.encoders import least_frames
 from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.viewing.scenes import Scene, make_scenes
 
@@ -114,7 +115,9 @@ def prepare(cfg: TrainCfg) -> Prepared:
     defaults = make_training_defaults(cfg.task_id)
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
     if isinstance(algo, SchemeCfg):
-        cfg = replace(cfg, changes=_with_history(cfg.changes, algo, registered))
+        check_changes(cfg.changes)
+        changed = override(registered, cfg.changes)
+        cfg = replace(cfg, changes=_with_history(cfg.changes, algo, changed))
     cfg.check_motion_files()
     check_changes(cfg.changes)
     run_dir = run_folder(cfg)
@@ -301,6 +304,13 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     if isinstance(algo, MimicDistillationCfg):
         # It makes one mini-batch of each control step, so there is no number to check.
         return
+    if isinstance(algo, CTSCfg):
+        teachers = int(cfg.num_envs * algo.teacher_share)
+        if not 1 <= teachers < cfg.num_envs:
+            raise ValueError(
+                f"--teacher-share {algo.teacher_share:g} of --num-envs {cfg.num_envs} are "
+                f"{teachers} teachers; there must be a teacher and a student, or train with ts"
+            )
     if isinstance(algo, LSTMCfg) and algo.mini_batches > cfg.num_envs:
         raise ValueError(
             f"--mini-batches must be at most num_envs = {cfg.num_envs}, because lstm learns from "
@@ -336,17 +346,30 @@ def _with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) ->
         ValueError: If the history is too short, contradicts the changes, or the task's own.
     """
     whole_number("--history", algo.history, least=2)
-    if "policy" not in task.observations:
+    if not task.is_reconfigurable or "policy" not in task.observations:
         raise ValueError(
-            f"a scheme needs the observation group 'policy', and the task has only "
-            f"{', '.join(task.observations)}"
+            "a scheme needs a task whose observation group 'policy' consists of terms; train this "
+            "one with ppo or lstm"
         )
-    own = task.observations["policy"].history
-    given = changes.get(HISTORY, own)
-    if given not in (1, algo.history):
+    group = task.observations["policy"]
+    own_terms = [name for name, term in group.terms.items() if term.history is not None]
+    if own_terms:
+        raise ValueError(
+            f"a scheme gives the group 'policy' its history, and {', '.join(own_terms)} of it have "
+            "their own: set it to None, or train with ppo"
+        )
+    given = group.history
+    # A history of 1 is the default, unless it was asked for.
+    if given != algo.history and (given != 1 or HISTORY in changes):
         raise ValueError(
             f"--history {algo.history} contradicts {HISTORY} = {given}: give the same number, or "
             "leave one out"
+        )
+    frames = least_frames(algo)
+    if algo.history < frames:
+        raise ValueError(
+            f"--encoder {algo.encoder} with {len(algo.encoder_hidden)} layers needs "
+            f"--history of at least {frames}, got {algo.history}"
         )
     return {**changes, HISTORY: algo.history}
 

@@ -367,9 +367,7 @@ class Trainer:
         # The exported file is evaluated, not the policy in memory: the result is valid for it.
         policy = load_policy(self.run_dir)
         with ThreadPoolExecutor(1) as pool:
-            evaluating = pool.submit(
-                self.goal.evaluator.run, policy, show=show_or_stop, reset=policy.reset
-            )
+            evaluating = pool.submit(self.goal.evaluator.run, policy, show=show_or_stop)
             # The film is rendered on the main thread: some graphics libraries need that.
             with self._rendering():
                 if self._scenes:

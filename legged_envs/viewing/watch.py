@@ -134,7 +134,7 @@ def watch(
 
 
 def _clear_memory(policy: PolicyFunction, ended: torch.Tensor | None) -> None:
-    # Only policies of other frameworks may have a memory.
+    # A policy may have a memory.
     if isinstance(policy, Policy):
         policy.reset(ended)
 

@@ -172,7 +172,7 @@ class LeggedRobotCfg:
         penalize_contacts_on: Sequence[str] | None = None
         """Parts of the names of bodies that ``_reward_collision`` counts. None: the robot's."""
         obtain_link_contact_states: bool = False
-        """True if observations of a variant contain ``simulator.link_contact_states``."""
+        """Not needed: ``contact_state_link_names`` decides."""
         contact_state_link_names: Sequence[str] = ()
         """Parts of the names of the bodies in ``simulator.link_contact_states``."""
         terminate_after_contacts_on: Sequence[str] | None = None

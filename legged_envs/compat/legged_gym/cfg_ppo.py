@@ -1,7 +1,7 @@
-"""Configurations of LeggedGym-Ex's own learners, with its names and default values.
+"""Configurations of LeggedGym-Ex's own learners, with its names and most of its values.
 
 This package does not read them. They are here so that files of tasks, which define both
-configurations, can be imported, and for the learners that do read them.
+configurations, can be imported.
 """
 
 from collections.abc import Sequence

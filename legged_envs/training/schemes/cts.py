@@ -53,12 +53,11 @@ class ConcurrentTeacherStudent(TeacherStudent):
 
     @classmethod
     def add_observations(cls, task: TaskCfg, cfg: CTSCfg) -> None:
-        """Add the roles of the robots to a task."""
+        """Add the roles of the robots to a task.
+
+        Raises:
+            ValueError: If the task has no privileged observations.
+        """
         super().add_observations(task, cfg)
-        if not 0.0 < cfg.teacher_share < 1.0:
-            raise ValueError(
-                f"--teacher-share must be between 0 and 1, got {cfg.teacher_share:g}; "
-                "ts has teachers alone"
-            )
         role = ObservationTermCfg(is_teacher, params={"share": cfg.teacher_share}, mirror="scalar")
         task.observations[ROLE] = ObservationGroupCfg({ROLE: role})

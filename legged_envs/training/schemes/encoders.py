@@ -37,6 +37,13 @@ def make_encoder(cfg: SchemeCfg, frame_size: int, outputs: int) -> nn.Module:
     return MLP(size, outputs, list(cfg.encoder_hidden), cfg.activation)
 
 
+def least_frames(cfg: SchemeCfg) -> int:
+    """Return the number of frames that the encoder needs at least."""
+    if cfg.encoder != "tcn":
+        return 1
+    return 1 + (KERNEL - 1) * (2 ** len(cfg.encoder_hidden) - 1)
+
+
 class TemporalConvolution(nn.Module):
     """Convolutions over the frames of a history (Bai et al. 2018), and a linear layer.
 
@@ -44,13 +51,10 @@ class TemporalConvolution(nn.Module):
 
     Args:
         frame_size: Size of a frame.
-        frames: Number of frames.
+        frames: Number of frames, at least :func:`least_frames`.
         outputs: Size of the code.
         channels: Number of channels of each convolution.
         activation: Name of the activation after each convolution.
-
-    Raises:
-        ValueError: If there are too few frames for the layers.
     """
 
     def __init__(
@@ -67,11 +71,6 @@ class TemporalConvolution(nn.Module):
             layers.append(nn.Conv1d(before, width, KERNEL, dilation=dilation))
             layers.append(resolve_nn_activation(activation))
             before = width
-        if length < 1:
-            raise ValueError(
-                f"--encoder tcn with {len(channels)} layers needs --history of at least "
-                f"{frames - length + 1}, got {frames}"
-            )
         self.layers = nn.Sequential(*layers)
         self.out = nn.Linear(before * length, outputs)
 

@@ -93,16 +93,19 @@ def cell_step(recurrent: Recurrent, inputs: torch.Tensor, state: State) -> State
         recurrent: Layer with the weights.
         inputs: Inputs of the step. Shape: (n, size).
         state: State before the step.
+
+    Returns:
+        h, and c of an LSTM. Each (n, size).
     """
     hidden = state[0]
     input_weight, hidden_weight, input_bias, hidden_bias = recurrent.all_weights[0]
     from_inputs = functional.linear(inputs, input_weight, input_bias)
     from_hidden = functional.linear(hidden, hidden_weight, hidden_bias)
     if isinstance(recurrent, nn.LSTM):
-        enter, forget, candidate, leave = (from_inputs + from_hidden).chunk(4, 1)
-        kept = torch.sigmoid(forget) * state[1]
-        cell = kept + torch.sigmoid(enter) * torch.tanh(candidate)
-        return torch.sigmoid(leave) * torch.tanh(cell), cell
+        input_gate, forget_gate, candidate, output_gate = (from_inputs + from_hidden).chunk(4, 1)
+        kept = torch.sigmoid(forget_gate) * state[1]
+        cell = kept + torch.sigmoid(input_gate) * torch.tanh(candidate)
+        return torch.sigmoid(output_gate) * torch.tanh(cell), cell
     reset_in, update_in, new_in = from_inputs.chunk(3, 1)
     reset_hidden, update_hidden, new_hidden = from_hidden.chunk(3, 1)
     update = torch.sigmoid(update_in + update_hidden)
@@ -149,14 +152,19 @@ class MemoryActor(nn.Module):
         """
         normalised = self.obs_normalizer(observation)
         after = cell_step(self.recurrent, normalised, self.state)
-        self.memory = torch.stack(after)
+        self._store(torch.stack(after))
         mean = self.mlp(torch.cat((normalised, after[0]), dim=1))
         self.distribution.update(mean)
         return mean
 
     def forget(self, ended: torch.Tensor) -> None:
         """Clear the memory of environments whose episode ended. Shape: (num_envs,), bool."""
-        self.memory = self.memory.masked_fill(ended.unsqueeze(1), 0.0)
+        self._store(self.memory.masked_fill(ended.unsqueeze(1), 0.0))
+
+    def _store(self, memory: torch.Tensor) -> None:
+        # A tensor that was made in inference mode could not be loaded from a checkpoint later.
+        with torch.inference_mode(False):
+            self.memory = memory.clone()
 
     @torch.no_grad()
     def normalize(self, observation: torch.Tensor) -> list[torch.Tensor]:

@@ -134,7 +134,10 @@ class Kept:
 
 
 def add_labels(task: TaskCfg) -> None:
-    """Add the group :data:`LABELS`: velocity of the base, and contacts and heights of the feet."""
+    """Add the group :data:`LABELS`: velocity of the base, and contacts and heights of the feet.
+
+    Heights count five times, so that their errors, of centimetres, weigh like those of velocities.
+    """
     labels = {
         "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),
         "foot_contact": ObservationTermCfg(observations.foot_contact, mirror="foot"),

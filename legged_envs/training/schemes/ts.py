@@ -104,7 +104,11 @@ class TeacherStudent(Scheme):
 
     @classmethod
     def add_observations(cls, task: TaskCfg, cfg: Any) -> None:
-        """Check that a task has privileged observations."""
+        """Check that a task has privileged observations.
+
+        Raises:
+            ValueError: If it has none.
+        """
         if "critic" not in task.observations:
             raise ValueError(
                 f"a teacher reads the observation group 'critic', and the task has only "

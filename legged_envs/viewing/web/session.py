@@ -150,7 +150,9 @@ class Session:
         if isinstance(policy, Path):
             policy = load_policy(policy)
         policy.check(self.core)
-        # Tried on the present observation before it acts.
+        # Tried on the present observation before it acts. It may have acted here before.
+        policy.reset()
         if not self._act(policy).isfinite().all():
             raise ValueError(f"the policy of {policy.task_id!r} gives no finite actions here")
+        policy.reset()
         self.policy = policy

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from legged_envs import rotation
 from legged_envs.compat.legged_gym import (
@@ -19,7 +22,11 @@ from legged_envs.compat.legged_gym import (
     LeggedRobotEECfg,
     LeggedRobotTS,
     LeggedRobotTSCfg,
+    task_registry,
 )
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.trainer import Trainer
 
 N = 3
 VARIANTS: dict[str, tuple[Any, Any, tuple[int, ...]]] = {
@@ -181,6 +188,32 @@ def test_noise_is_on_what_the_actor_sees_alone() -> None:
     torch.testing.assert_close(noisy[:, :3], true[:, :3])
     torch.testing.assert_close(noisy[:, 33:], true[:, 33:])
     assert (noisy[:, 3:33] != true[:, 3:33]).any()
+
+
+def test_a_run_of_a_task_with_a_history_is_resumed(
+    tmp_path: Path, assert_same: Callable[..., None]
+) -> None:
+    cfg = LeggedRobotTSCfg()
+    cfg.asset.name = "go2"
+    cfg.rewards.scales.tracking_lin_vel = 1.0
+    task_registry.register("go2_ts_resumed", LeggedRobotTS, cfg)
+
+    def trainer(**options: Any) -> Trainer:
+        given = TrainCfg("LeggedGym/go2_ts_resumed-v0", **options)
+        return Trainer(prepare(given), Console(quiet=True))
+
+    def iterate(trainer: Trainer, times: int) -> Trainer:
+        for _ in range(times):
+            trainer.set_schedule()
+            trainer.iterate()
+        return trainer
+
+    algo = PPOCfg(steps_per_env=3, epochs=1, mini_batches=1, hidden=(8,))
+    new = {"num_envs": 4, "iterations": 4, "video": False, "run_dir": tmp_path, "algo": algo}
+    whole = iterate(trainer(**new), 3)
+    iterate(trainer(**new), 2).save()
+    resumed = iterate(trainer(resume=tmp_path), 1)
+    assert_same(whole.algorithm.save(), resumed.algorithm.save())
 
 
 def test_a_size_that_does_not_fit_is_named() -> None:

@@ -209,7 +209,11 @@ def test_teachers_and_students_are_spread_evenly_and_act_on_codes_of_their_own()
         (EECfg(), {"task_id": "Legged/Go2-Mimic-v0"}, "mmppo"),
         (EECfg(), {"learner": "rsl_rl"}, "--learner rsl_rl"),
         (HIMCfg(), {"warm_start": Path("runs")}, "--warm-start"),
-        (CTSCfg(teacher_share=1.0), {}, r"--teacher-share.*1"),
+        (CTSCfg(teacher_share=1.0), {}, r"--teacher-share 1 of --num-envs 16"),
+        (CTSCfg(teacher_share=0.05), {}, r"--teacher-share 0\.05.*0 teachers"),
+        (EECfg(), {"changes": {"observations.policy.history": 1}}, r"10.*1"),
+        (EECfg(), {"changes": {"observations.policy.terms.joint_pos.history": 3}}, "joint_pos"),
+        (EECfg(encoder="tcn", history=5), {}, r"--history of at least 7, got 5"),
         (TSCfg(), {"changes": {"observations.critic": None}}, "'critic'"),
         (DreamWaQCfg(latent=0), {}, "--latent"),
         (HIMCfg(temperature=0.0), {}, "--temperature"),
@@ -222,11 +226,6 @@ def test_what_does_not_fit_is_refused(
     cfg: dict[str, Any] = {"task_id": BLIND, "num_envs": NUM_ENVS, **options}
     with pytest.raises(ValueError, match=message):
         prepare(TrainCfg(algo=algo, **cfg))
-
-
-def test_convolutions_that_need_more_frames_name_the_number() -> None:
-    with pytest.raises(ValueError, match=r"--history of at least 7, got 5"):
-        trainer_of(options_of("ee", encoder="tcn", encoder_hidden=(8, 8)))
 
 
 def test_a_policy_of_a_scheme_is_loaded_as_any_other(tmp_path: Path) -> None:

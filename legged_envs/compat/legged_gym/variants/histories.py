@@ -26,7 +26,10 @@ class HistoryRobot(LeggedRobot):
         super()._init_buffers()
         env = self.cfg.env
 
-        self.obs_history_deque = self._empty(env.frame_stack, env.num_observations)
+        # An estimator's task names the size of one step apart.
+        size = getattr(env, "num_single_obs", env.num_observations)
+
+        self.obs_history_deque = self._empty(env.frame_stack, size)
         """Noisy observations of the last steps. ``frame_stack`` tensors."""
         self.critic_obs_deque = self._empty(env.c_frame_stack, env.single_critic_obs_len)
         """What the critic saw in the last steps. ``c_frame_stack`` tensors."""
@@ -59,8 +62,8 @@ class HistoryRobot(LeggedRobot):
     def _labels(self) -> Tensor:
         """Return what an estimator learns: velocity, contacts, and heights of the feet.
 
-        The contacts are those of ``cfg.asset.contact_state_link_names``, without such names those
-        of the feet. Shape: (num_envs, 3 + contacts + feet) without names (num_envs, 3 + feet).
+        The contacts are those of ``cfg.asset.contact_state_link_names``. Without such names there
+        are none. Shape: (num_envs, 3 + contacts + feet).
         """
         sim = self.simulator
         labels = [sim.base_lin_vel * self.obs_scales.lin_vel]
