@@ -30,7 +30,8 @@ from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import AlgorithmCfg, PPOCfg
 from legged_envs.training.scheme_options import LSTMCfg, SchemeCfg
-from legged_envs.training.schemes.lstm import MemoryActor, RecurrentPPO
+from legged_envs.training.schemes.lstm import RecurrentPPO
+from legged_envs.training.schemes.recurrent import MemoryActor
 from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 

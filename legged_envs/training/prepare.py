@@ -4,7 +4,7 @@ A mistake in an option is reported here, before environments are made or files a
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,8 @@ from legged_envs.training.options import (
     PPOCfg,
     TrainCfg,
 )
-from legged_envs.training.scheme_options import HISTORY, SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
-from legged_envs.training.schemes.encoders import least_frames
+from legged_envs.training.scheme_options import SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
+from legged_envs.training.schemes.history import with_history
 from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.viewing.scenes import Scene, make_scenes
 
@@ -117,7 +117,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
     if isinstance(algo, SchemeCfg):
         check_changes(cfg.changes)
         changed = override(registered, cfg.changes)
-        cfg = replace(cfg, changes=_with_history(cfg.changes, algo, changed))
+        cfg = replace(cfg, changes=with_history(cfg.changes, algo, changed))
     cfg.check_motion_files()
     check_changes(cfg.changes)
     run_dir = run_folder(cfg)
@@ -334,44 +334,6 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
         return
     # Loading finds a missing or damaged file now. The trainer loads it again on the right device.
     load_policy(teacher_path(algo))
-
-
-def _with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> dict[str, Any]:
-    """Return the changes to a task with that by which the policy sees its last observations.
-
-    They are written into policy and checkpoint, so that whoever makes the task for this policy
-    gives it the same history.
-
-    Raises:
-        ValueError: If the history is too short, contradicts the changes, or the task's own.
-    """
-    whole_number("--history", algo.history, least=2)
-    if not task.is_reconfigurable or "policy" not in task.observations:
-        raise ValueError(
-            "a scheme needs a task whose observation group 'policy' consists of terms; train this "
-            "one with ppo or lstm"
-        )
-    group = task.observations["policy"]
-    own_terms = [name for name, term in group.terms.items() if term.history is not None]
-    if own_terms:
-        raise ValueError(
-            f"a scheme gives the group 'policy' its history, and {', '.join(own_terms)} of it have "
-            "their own: set it to None, or train with ppo"
-        )
-    given = group.history
-    # A history of 1 is the default, unless it was asked for.
-    if given != algo.history and (given != 1 or HISTORY in changes):
-        raise ValueError(
-            f"--history {algo.history} contradicts {HISTORY} = {given}: give the same number, or "
-            "leave one out"
-        )
-    frames = least_frames(algo)
-    if algo.history < frames:
-        raise ValueError(
-            f"--encoder {algo.encoder} with {len(algo.encoder_hidden)} layers needs "
-            f"--history of at least {frames}, got {algo.history}"
-        )
-    return {**changes, HISTORY: algo.history}
 
 
 def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:

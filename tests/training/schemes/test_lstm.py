@@ -17,7 +17,8 @@ from legged_envs.policy.policy import load_policy, save_policy
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import LSTMCfg
-from legged_envs.training.schemes.lstm import MemoryActor, RecurrentPPO, cell_step
+from legged_envs.training.schemes.lstm import RecurrentPPO
+from legged_envs.training.schemes.recurrent import MemoryActor, cell_step
 from legged_envs.training.trainer import Trainer
 
 GO2 = "Legged/Go2-Flat-v0"
