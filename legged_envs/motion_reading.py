@@ -4,11 +4,9 @@ They stand apart from the readers, so that a command line shows its help without
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from legged_envs.checks import check_choice, check_number, whole_number
-from legged_envs.system_checks import check_inputs
 
 QUATERNION_ORDERS = ("auto", "xyzw", "wxyz")
 """Values of :attr:`MotionReading.quaternion`."""
@@ -75,28 +73,3 @@ class MotionReading:
 
 AS_FILES_SAY = MotionReading()
 """Options that replace nothing of what files say."""
-
-
-@dataclass(kw_only=True)
-class MotionFileOptions:
-    """Options ``--motions`` and ``--motion.…`` of a command."""
-
-    motions: tuple[Path, ...] = ()
-    """Files of motions that replace the task's own, for mimic tasks, or that a policy of another
-    framework imitates: .npz, .csv, .pkl, .json or .txt."""
-    motion: MotionReading = AS_FILES_SAY
-    """What these files do not say."""
-
-    def check_motion_files(self) -> None:
-        """Check these options before PyTorch is imported.
-
-        Raises:
-            FileNotFoundError: If there is no such file.
-            ValueError: An option is out of its range, or there are no files that it is for.
-        """
-        check_inputs("--motions", self.motions)
-        self.motion.check()
-        if self.motion != AS_FILES_SAY and not self.motions:
-            raise ValueError(
-                "--motion.… says how to read the files of --motions, and there are none"
-            )

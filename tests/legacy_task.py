@@ -17,7 +17,8 @@ CLIP = 100.0
 
 
 class Task:
-    def __init__(self, num_envs, device="cuda:0", terrain="plane", episode_length=20):
+    def __init__(self, num_envs, device="cuda:0", terrain="plane", episode_length=20, fastest=None):
+        self.fastest = fastest  # of a DOF, rad/s; None: that of the asset
         self.gym, self.num_envs, self.max_episode_length = (
             gymapi.acquire_gym(),
             num_envs,
@@ -89,6 +90,8 @@ class Task:
             self.gym.get_asset_rigid_shape_properties(asset),
             self.gym.get_asset_dof_properties(asset),
         )
+        if self.fastest is not None:
+            dofs["velocity"] = self.fastest
         self.torque_limits = torch.tensor([dofs["effort"][i].item() for i in range(len(dofs))])
         friction, pose, self.envs = (
             torch_rand_float(0.5, 1.25, (64, 1), device="cpu"),

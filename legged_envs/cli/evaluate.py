@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from legged_envs.checks import whole_number
 from legged_envs.cli.foreign import is_foreign
 from legged_envs.cli.tiles import choose_tiles, terrain_of_task
-from legged_envs.motion_reading import MotionFileOptions
 from legged_envs.policy.header import record_evaluation, without_nan
+from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
 from legged_envs.system_checks import check_output

@@ -9,7 +9,7 @@ from typing import Any
 
 from legged_envs.checks import check_number
 from legged_envs.cli.tiles import choose_tiles
-from legged_envs.motion_reading import MotionFileOptions
+from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value, check_size
 from legged_envs.system_checks import check_installed, check_output, check_port
 from legged_envs.tasks import make_task_cfg, plain_id

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from legged_envs import checks, system_checks
 from legged_envs.configuration import Configuration
-from legged_envs.motion_reading import MotionFileOptions
+from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.tasks import plain_id
 

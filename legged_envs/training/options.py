@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import arg, subcommand
 
 from legged_envs.configuration import Configuration
-from legged_envs.motion_reading import MotionFileOptions
+from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.ppo_options import PPOCfg as PPOCfg

@@ -82,7 +82,7 @@ class Branch(nn.Module):
 
 @pytest.mark.parametrize(
     ("module", "message"),
-    [(Branch(), "Branch"), (nn.Conv1d(1, 1, 1), "Conv1d.*conv1d")],
+    [(Branch(), "Branch"), (nn.Conv2d(1, 1, 1), "Conv2d.*conv2d")],
 )
 def test_a_module_that_is_more_than_known_operations_is_refused_when_it_is_written(
     module, message, tmp_path

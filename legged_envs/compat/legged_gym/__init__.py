@@ -15,16 +15,17 @@ from legged_envs.compat.legged_gym.variants.amp import LeggedRobotAMP
 from legged_envs.compat.legged_gym.variants.cfg import (
     LeggedRobotAMPCfg,
     LeggedRobotCTSCfg,
+    LeggedRobotDreamWaQCfg,
     LeggedRobotDreamwaqCfg,
     LeggedRobotEECfg,
     LeggedRobotTSCfg,
 )
-from legged_envs.compat.legged_gym.variants.dreamwaq import LeggedRobotDreamwaq
+from legged_envs.compat.legged_gym.variants.dreamwaq import (
+    LeggedRobotDreamWaQ,
+    LeggedRobotDreamwaq,
+)
 from legged_envs.compat.legged_gym.variants.explicit_estimator import LeggedRobotEE
 from legged_envs.compat.legged_gym.variants.teacher_student import LeggedRobotCTS, LeggedRobotTS
-
-LeggedRobotDreamWaQ = LeggedRobotDreamwaq
-LeggedRobotDreamWaQCfg = LeggedRobotDreamwaqCfg
 
 __all__ = [
     "Action",

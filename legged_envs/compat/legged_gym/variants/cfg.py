@@ -92,6 +92,10 @@ class LeggedRobotDreamwaqCfg(LeggedRobotCfg):
         """Number of elements of ``privileged_obs_buf``, which the critic sees."""
 
 
+class LeggedRobotDreamWaQCfg(LeggedRobotDreamwaqCfg):
+    """:class:`LeggedRobotDreamwaqCfg`, spelt as the paper of DreamWaQ does."""
+
+
 class LeggedRobotAMPCfg(LeggedRobotCfg):
     """Configuration of :class:`LeggedRobotAMP`."""
 

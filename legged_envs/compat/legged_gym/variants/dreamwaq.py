@@ -72,3 +72,7 @@ class LeggedRobotDreamwaq(HistoryRobot):
             final = extras["final_obs"]["next_state"]
             shown[place] = torch.where(dones.unsqueeze(1), final, shown[place])
         return *shown, rewards, dones, extras
+
+
+class LeggedRobotDreamWaQ(LeggedRobotDreamwaq):
+    """:class:`LeggedRobotDreamwaq`, spelt as its paper does."""
