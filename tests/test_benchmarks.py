@@ -166,7 +166,8 @@ def test_memory_is_that_of_the_environments_that_are_not_given_back(
         return make_vec(*args, **kwargs)
 
     monkeypatch.setattr(ab_worker.gym, "make_vec", leaking)
-    assert 384.0 < worker.growth([GO2], 2, 1) < 560.0
+    # 512 MB are leaked. Earlier tests may give back some memory in this time.
+    assert 256.0 < worker.growth([GO2], 2, 1) < 560.0
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
