@@ -19,15 +19,13 @@ from rsl_rl.modules import MLP
 from tensordict import TensorDict
 from torch.nn import functional
 
-from legged_envs.envs.cfg import TaskCfg
-from legged_envs.training.learner.part import Loss, Pass, Step
+from legged_envs.training.learner.part import Loss, Pass
 from legged_envs.training.scheme_options import DreamWaQCfg
 from legged_envs.training.schemes.networks import HistoryActor, HistoryNetwork
 from legged_envs.training.schemes.scheme import (
     LABELS,
     MirrorOf,
-    Scheme,
-    add_labels,
+    NextStepScheme,
     make_optimizer,
     velocity_error,
 )
@@ -58,7 +56,7 @@ class MeanCodeNetwork(HistoryNetwork):
         return encoded[:, : self.code_size]
 
 
-class DreamWaQ(Scheme):
+class DreamWaQ(NextStepScheme):
     """The policy that acts on an estimate and a code, and the autoencoder that trains both."""
 
     name = "autoencoder"
@@ -79,21 +77,7 @@ class DreamWaQ(Scheme):
         self.decoder = MLP(
             network.code_size, network.frame_size, list(cfg.decoder_hidden), cfg.activation
         ).to(observation["policy"].device)
-        self.labels = self.kept(observation, LABELS)
-        # Histories after each step, of which the last frame is the next observation.
-        self.following = self.kept(observation, "policy")
         self.optimizer = make_optimizer(cfg, network.encoder, self.decoder)
-
-    @classmethod
-    def add_observations(cls, task: TaskCfg, cfg: DreamWaQCfg) -> None:
-        """Add the labels of the estimate to a task."""
-        add_labels(task)
-
-    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
-        """Store the labels before the step, and the observation after it."""
-        self.labels.keep(step, step.before[LABELS])
-        self.following.keep(step, step.after["policy"])
-        return rewards
 
     def loss(self, done: Pass) -> Loss:
         """Return the loss of the autoencoder for a mini-batch."""

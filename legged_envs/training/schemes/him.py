@@ -20,16 +20,13 @@ from tensordict import TensorDict
 from torch import nn
 from torch.nn import functional
 
-from legged_envs.envs.cfg import TaskCfg
-from legged_envs.training.learner.part import Loss, Pass, Step
+from legged_envs.training.learner.part import Loss, Pass
 from legged_envs.training.scheme_options import HIMCfg
 from legged_envs.training.schemes.encoders import to_unit_length
 from legged_envs.training.schemes.networks import HistoryActor, HistoryNetwork
 from legged_envs.training.schemes.scheme import (
-    LABELS,
     MirrorOf,
-    Scheme,
-    add_labels,
+    NextStepScheme,
     make_optimizer,
     velocity_error,
 )
@@ -53,7 +50,7 @@ class UnitCodeNetwork(HistoryNetwork):
         return torch.cat((encoded[:, :VELOCITY], to_unit_length(encoded[:, VELOCITY:])), dim=1)
 
 
-class HybridInternalModel(Scheme):
+class HybridInternalModel(NextStepScheme):
     """The policy that acts on estimate and code, and the contrastive learning that trains both."""
 
     name = "internal_model"
@@ -77,21 +74,7 @@ class HybridInternalModel(Scheme):
         self.target = target.to(history.device)
         prototypes = nn.Linear(cfg.latent, cfg.prototypes, bias=False)
         self.prototypes = prototypes.to(history.device)
-        self.labels = self.kept(observation, LABELS)
-        # Histories after each step, of which the last frame is the next observation.
-        self.following = self.kept(observation, "policy")
         self.optimizer = make_optimizer(cfg, network.encoder, self.target, self.prototypes)
-
-    @classmethod
-    def add_observations(cls, task: TaskCfg, cfg: HIMCfg) -> None:
-        """Add the labels of the estimate to a task."""
-        add_labels(task)
-
-    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
-        """Store the labels before the step, and the observation after it."""
-        self.labels.keep(step, step.before[LABELS])
-        self.following.keep(step, step.after["policy"])
-        return rewards
 
     def loss(self, done: Pass) -> Loss:
         """Return the regression and contrastive loss of a mini-batch."""

@@ -97,6 +97,42 @@ class Scheme(Part, ABC):
         return {"scheme_optimizer": self.optimizer}
 
 
+class NextStepScheme(Scheme):
+    """Base class of the schemes that also learn from the observation after each step.
+
+    Args:
+        cfg: Completed options of the scheme.
+        observation: Example observation of all environments.
+        init_std: Initial standard deviation of each action. Shape: (num_actions,).
+        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored. Else None.
+    """
+
+    def __init__(
+        self,
+        cfg: Any,
+        observation: TensorDict,
+        init_std: torch.Tensor,
+        mirror_of: MirrorOf | None,
+    ):
+        super().__init__(cfg, observation, init_std, mirror_of)
+
+        self.labels = self.kept(observation, LABELS)
+        """Labels before each step."""
+        self.following = self.kept(observation, "policy")
+        """Histories after each step, of which the last frame is the next observation."""
+
+    @classmethod
+    def add_observations(cls, task: TaskCfg, cfg: Any) -> None:
+        """Add the labels of the estimate to a task."""
+        add_labels(task)
+
+    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
+        """Store the labels before the step, and the observation after it."""
+        self.labels.keep(step, step.before[LABELS])
+        self.following.keep(step, step.after["policy"])
+        return rewards
+
+
 def make_optimizer(cfg: SchemeCfg, *networks: torch.nn.Module) -> torch.optim.Optimizer:
     """Make the optimiser of the networks that a scheme trains."""
     parameters: list[torch.nn.Parameter] = []
