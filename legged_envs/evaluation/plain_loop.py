@@ -32,9 +32,6 @@ TEXT_ENTRIES = ("task_id", "robot", "action")
 NEEDED_ENTRIES = (*ROBOT_ENTRIES, "inputs", "action_scale", *LATER_ENTRIES)
 """Entries of a contract without which the loop cannot run."""
 
-NetworkFunction = Callable[[np.ndarray], np.ndarray]
-"""Function from observations to actions. Shapes: (n, size) → (n, num_actions), float32."""
-
 Values = dict[str, np.ndarray]
 """Name of an observation term → its value, neither clipped nor scaled."""
 
@@ -127,11 +124,12 @@ class PlainLoop:
     """State of each robot."""
 
     def __init__(self, source: Path | Policy, robot: RobotCfg, cfg: SimCfg):
+        self._network: _PolicyNetwork | _OnnxNetwork
         if isinstance(source, Policy):
-            contract = source.contract
-            self._network = _network_of(source)
+            self._network = _PolicyNetwork(source)
         else:
-            contract, self._network = _read_onnx(source)
+            self._network = _OnnxNetwork(source)
+        contract = self._network.contract
         _check_contract(source, contract)
         self._terms: list[dict[str, Any]] = contract["observation"]
         self._observation_limit = contract["observation_limit"]
@@ -179,6 +177,7 @@ class PlainLoop:
             command: Velocity commands. Shape: (n, 3).
             phase: Times of the stride, used if there is a gait. Shape: (n,).
         """
+        self._network.begin(len(command))
         self.command = command
         self.phase = phase
         self.action = np.zeros((len(command), len(self._action_scale)))
@@ -293,41 +292,58 @@ class PlainLoop:
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _read_onnx(path: Path) -> tuple[Contract, NetworkFunction]:
-    """Return the contract in an ONNX file, and its network."""
-    import onnx
-    from onnx.reference import ReferenceEvaluator
+class _OnnxNetwork:
+    """Network of an ONNX file, with its contract.
 
-    check_file_size(path)
-    # Without the files that a stranger's model may name for its weights.
-    model = onnx.load(str(path), load_external_data=False)
-    contract = _read_contract(path, model.metadata_props)
-    # The slowest of the runtimes, and the one that needs no further package.
-    evaluator: Any = ReferenceEvaluator(model)
+    Args:
+        path: ONNX file with a contract.
+    """
 
-    sizes: dict[str, int] = contract.get(MEMORY_KEY, {})
-    memory: dict[str, np.ndarray] = {}
+    def __init__(self, path: Path):
+        import onnx
+        from onnx.reference import ReferenceEvaluator
 
-    def run(observation: np.ndarray) -> np.ndarray:
-        if not memory:
-            for name, size in sizes.items():
-                memory[name] = np.zeros((len(observation), size), np.float32)
-        actions, *after = evaluator.run(None, {"obs": observation, **memory})
-        memory.update(zip(sizes, after, strict=True))
+        check_file_size(path)
+        # Without the files that a stranger's model may name for its weights.
+        model = onnx.load(str(path), load_external_data=False)
+        self.contract = _read_contract(path, model.metadata_props)
+        # The slowest of the runtimes, and the one that needs no further package.
+        self._evaluator: Any = ReferenceEvaluator(model)
+        self._memory: dict[str, np.ndarray] = {}
+
+    def begin(self, num_robots: int) -> None:
+        """Clear the memory, because all robots start."""
+        sizes: dict[str, int] = self.contract.get(MEMORY_KEY, {})
+        self._memory = {
+            name: np.zeros((num_robots, size), np.float32) for name, size in sizes.items()
+        }
+
+    def __call__(self, observation: np.ndarray) -> np.ndarray:
+        """Return the actions of observations. Shape: (n, size) → (n, num_actions), float32."""
+        actions, *after = self._evaluator.run(None, {"obs": observation, **self._memory})
+        self._memory = dict(zip(self._memory, after, strict=True))
         return np.asarray(actions)
 
-    return contract, run
 
+class _PolicyNetwork:
+    """Network of a policy of another framework.
 
-def _network_of(policy: Policy) -> NetworkFunction:
-    # The runs before have left their memory in the policy.
-    policy.reset()
+    Args:
+        policy: The policy.
+    """
 
-    def run(observation: np.ndarray) -> np.ndarray:
-        actions: np.ndarray = policy(torch.from_numpy(observation)).numpy()
+    def __init__(self, policy: Policy):
+        self.contract = policy.contract
+        self._policy = policy
+
+    def begin(self, num_robots: int) -> None:
+        """Clear the memory, because all robots start."""
+        self._policy.reset()
+
+    def __call__(self, observation: np.ndarray) -> np.ndarray:
+        """Return the actions of observations. Shape: (n, size) → (n, num_actions), float32."""
+        actions: np.ndarray = self._policy(torch.from_numpy(observation)).numpy()
         return actions
-
-    return run
 
 
 def _read_contract(path: Path, entries: Sequence[Any]) -> Contract:

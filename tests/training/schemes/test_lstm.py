@@ -7,13 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from torch import nn
 
+from legged_envs.evaluation.plain_loop import PlainLoop
 from legged_envs.policy.memory import RememberingNetwork
 from legged_envs.policy.policy import load_policy, save_policy
+from legged_envs.robots import GO2 as ROBOT
+from legged_envs.sim import SimCfg
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import LSTMCfg
@@ -126,6 +130,29 @@ def test_the_file_acts_as_the_actor_and_forgets_at_a_reset(
     torch.testing.assert_close(policy(observations[0]), expected[0])
     # Another number of robots begins anew.
     torch.testing.assert_close(policy(observations[0, :2]), expected[0][:2])
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_plain_loop_that_starts_again_has_forgotten(
+    cell: Literal["lstm", "gru"], tmp_path: Path
+) -> None:
+    trainer = iterate(trainer_of(replace(SMALL, cell=cell), tmp_path), 1)
+    trainer.export()
+    loop = PlainLoop(tmp_path / "policy.onnx", ROBOT, SimCfg())
+    pose = np.array([[0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0]])
+    state = {
+        "root": pose,
+        "twist": np.zeros((1, 6)),
+        "joints": loop.default_joint_pos[None],
+        "joint_vel": np.zeros((1, 12)),
+    }
+    runs = []
+    for _ in range(2):
+        loop.start(state, np.array([[1.0, 0.0, 0.0]]), np.zeros(1))
+        loop.step()
+        loop.step()
+        runs.append(loop.action)
+    np.testing.assert_array_equal(runs[1], runs[0])
 
 
 def test_a_resumed_run_is_the_run_that_never_stopped(
