@@ -87,6 +87,7 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
             changes[f"commands.velocity.{name}"] = span
         # Standing is evaluated in a rollout of its own.
         changes["commands.velocity.standing_fraction"] = 0.0
+        changes["commands.velocity.kind_ranges"] = {}
         # Longer than any episode: the command stays.
         changes["commands.velocity.resampling_time_s"] = (1e6, 1e6)
     return apply_changes(cfg, changes)

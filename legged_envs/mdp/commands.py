@@ -2,12 +2,12 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
-from legged_envs.checks import check_choice, check_number, check_range
+from legged_envs.checks import check_choice, check_known, check_number, check_range
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
@@ -117,6 +117,17 @@ class VelocityCommandCfg(Configuration):
     """
     heading_column: bool = False
     """True if the command has a fourth column with the heading, rad, as in legged_gym."""
+    inversion_fraction: float = 0.0
+    """Probability that the next command in an episode is the present one with the opposite sign.
+
+    Only a command to move is inverted. The heading, if there is one, stays.
+    """
+    kind_ranges: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    """Other ranges for robots that start on some kinds of tiles, such as faster ones on flat tiles.
+
+    Kind of tile → name of a range, such as ``"lin_vel_x"`` → the range. Kinds that the ground does
+    not have are without effect.
+    """
 
     def build(self, env: Env) -> "VelocityCommand":
         """Make the velocity commands of an environment.
@@ -140,6 +151,12 @@ class VelocityCommandCfg(Configuration):
         check_range("VelocityCommandCfg.heading_range", self.heading_range)
         check_number("VelocityCommandCfg.standing_fraction", self.standing_fraction, 0.0, 1.0)
         check_number("VelocityCommandCfg.heading_fraction", self.heading_fraction, 0.0, 1.0)
+        check_number("VelocityCommandCfg.inversion_fraction", self.inversion_fraction, 0.0, 1.0)
+        for kind, ranges in self.kind_ranges.items():
+            where = f"VelocityCommandCfg.kind_ranges[{kind!r}]"
+            check_known(f"{where}: there is no range", ranges, VELOCITY_RANGES, "ranges")
+            for name, span in ranges.items():
+                check_range(f"{where}[{name!r}]", span)
 
 
 class VelocityCommand(CommandTerm):
@@ -187,6 +204,7 @@ class VelocityCommand(CommandTerm):
         )
         ranges = torch.tensor(bounds, device=env.device, dtype=torch.float32)
         self._low, self._high = ranges.unbind(1)
+        self._kind_ranges = self._find_kind_ranges()
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         # True where ωz follows a heading and not a draw.
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
@@ -259,6 +277,8 @@ class VelocityCommand(CommandTerm):
         """
         draw = self._random.uniform(self._low, self._high, 6, env_ids)
         command = draw[:, :3]
+        if self._kind_ranges:
+            self._draw_for_kinds(env_ids, command)
         if self.cfg.small_command > 0.0:
             speed = torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True)
             command[:, :2] *= speed > self.cfg.small_command
@@ -276,6 +296,53 @@ class VelocityCommand(CommandTerm):
         velocity = self.value[:, :3]
         self._set(velocity.index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
+
+    def _find_kind_ranges(self) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Return columns of tiles with other ranges, (k,), and their bounds (low, high), (3,)."""
+        ground = self._env.sim.ground
+        found = []
+        for kind, ranges in self.cfg.kind_ranges.items():
+            kinds = () if ground is None else ground.terrain.kinds
+            columns = [column for column, name in enumerate(kinds) if name == kind]
+            spans = [ranges.get(name, getattr(self.cfg, name)) for name in VELOCITY_RANGES]
+            bounds = torch.tensor(spans, dtype=torch.float32, device=self._env.device)
+            low, high = bounds.unbind(1)
+            found.append((torch.tensor(columns, device=self._env.device), low, high))
+        return found
+
+    def _draw_for_kinds(self, env_ids: torch.Tensor, command: torch.Tensor) -> None:
+        """Replace the commands (n, 3) of ``env_ids`` on tiles with other ranges, in place."""
+        ground = self._env.sim.ground
+        # A draw of every robot, so that the numbers of a robot do not depend on its tile.
+        share = self._random.uniform(0.0, 1.0, 3, env_ids)
+        if ground is None:
+            return
+        for columns, low, high in self._kind_ranges:
+            is_on_kind = torch.isin(ground.columns[env_ids], columns)
+            command[is_on_kind] = low + share[is_on_kind] * (high - low)
+
+    def _redraw(self, env_ids: torch.Tensor) -> None:
+        """Draw the next commands of ``env_ids`` (n,), or invert the present ones."""
+        velocity = self.value[env_ids, :3]
+        heading = self.heading[env_ids]
+        steering = self._steering[env_ids]
+        self.reset(env_ids)
+        # A draw only for tasks with this option: other tasks keep their random numbers.
+        if self.cfg.inversion_fraction == 0.0:
+            return
+        share = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
+        moves = torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND
+        chosen = moves & (share < self.cfg.inversion_fraction)
+        rows = env_ids[chosen]
+        self.heading = self.heading.index_copy(0, rows, heading[chosen])
+        self._steering[rows] = steering[chosen]
+        self._set(self.value[:, :3].index_copy(0, rows, -velocity[chosen]))
+
+    def stand(self, env_ids: torch.Tensor) -> None:
+        """Ask the robots of ``env_ids`` (n,) to stand still until their next command is due."""
+        zero = self.value.new_zeros(len(env_ids), 3)
+        self._set(self.value[:, :3].index_copy(0, env_ids, zero))
+        self._steering[env_ids] = False
 
     def on_placed(self, env_ids: torch.Tensor) -> None:
         """Set ``path`` and ``progress`` of ``env_ids`` (n,) to 0, and compute ωz from the heading.
@@ -311,7 +378,7 @@ class VelocityCommand(CommandTerm):
             self._measure_progress()
         due = self._resampling.advance()
         if due is not None:
-            self.reset(due)
+            self._redraw(due)
         if self.cfg.heading:
             self._steer()
 

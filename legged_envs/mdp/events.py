@@ -18,6 +18,12 @@ from legged_envs.rng import Stream
 Range = tuple[float, float]
 """Lower and upper bound of a uniform draw."""
 
+FOOTING = ((0.0, 0.0), (0.1, 0.0), (-0.1, 0.0), (0.0, 0.1), (0.0, -0.1))
+"""Points around a foot (x, y) at which the ground must not be higher than the foot, m.
+
+The edge of a step next to the foot would otherwise push the leg away in the first physics step.
+"""
+
 
 def randomize_friction(
     env: Env,
@@ -222,6 +228,69 @@ def crouch(
     low, high = env.robot.soft_joint_pos_limits(1.0)
     joints = (sim.joint_pos[chosen] + change).clamp_(low, high)
     sim.write_joint_state(chosen, joints, sim.joint_vel[chosen])
+
+
+def drop(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    fraction: float,
+    distance: float,
+    height: Range = (0.0, 0.05),
+    command: str = "velocity",
+) -> None:
+    """Start a random part of the robots anywhere on their tile, with the command to stand still.
+
+    It follows the events that place robots. The robot keeps its heading, its joint positions and
+    its velocities. Its lowest foot is ``height`` above the highest ground near any of its feet.
+
+    Args:
+        fraction: Probability that a robot starts in this way, 0 to 1.
+        distance: Bound of the distance from the start along world x and y, m: U(±distance).
+        height: Bounds of the drawn height of the feet above the ground, m.
+        command: Name of the velocity command. It is zero until the next command is due.
+    """
+    sim = env.sim
+    low = torch.tensor((0.0, -distance, -distance, height[0]), device=env.device)
+    high = torch.tensor((1.0, distance, distance, height[1]), device=env.device)
+    draw = random.uniform(low, high, 4, env_ids)
+    is_dropped = draw[:, 0] < fraction
+    chosen = env_ids[is_dropped]
+    if len(chosen) == 0:
+        return
+    draw = draw[is_dropped]
+    start_x, start_y, _ = sim.start
+    place = draw[:, 1:3] + draw.new_tensor((start_x, start_y))
+    if sim.ground is not None:
+        place = place + sim.ground.origins[chosen, :2]
+    # Places of the feet are those of the pose that the other events have written.
+    sim.forward(chosen)
+    feet = sim.foot_pos_w[chosen] - sim.root_pos_w[chosen].unsqueeze(1)
+    sole = feet[..., 2].amin(1) - sim.robot.foot_radius
+    footing = _highest_footing(env, place.unsqueeze(1) + feet[..., :2])
+    base_height = footing - sole + draw[:, 3]
+    sim.write_root_state(
+        chosen,
+        torch.cat((place, base_height.unsqueeze(1)), dim=1),
+        sim.root_quat_w[chosen],
+        sim.root_lin_vel_w[chosen],
+        sim.root_ang_vel_b[chosen],
+    )
+    env.commands.terms[command].stand(chosen)
+
+
+def _highest_footing(env: Env, feet: Tensor) -> Tensor:
+    """Return the height of the highest ground near any foot of a robot, m. Shape: (n,).
+
+    Args:
+        feet: Places of the feet in the world (x, y), m. Shape: (n, num_feet, 2).
+    """
+    ground = env.sim.ground
+    if ground is None:
+        return feet.new_zeros(len(feet))
+    points = feet.unsqueeze(2) + feet.new_tensor(FOOTING)
+    heights = ground.height(points[..., 0], points[..., 1])
+    return heights.flatten(1).amax(1)
 
 
 def push(

@@ -15,6 +15,7 @@ import math
 import torch
 from torch import Tensor
 
+from legged_envs.mdp.commands import STILL_COMMAND
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.goal_rewards import goal_heading as goal_heading
 from legged_envs.mdp.goal_rewards import goal_position as goal_position
@@ -65,6 +66,23 @@ def tracking_ang_vel(
     turn = env.robot.ang_vel_b[:, 2]
     error = (commanded - turn).square_()
     return exponential(error, sigma)
+
+
+def no_progress(env: Env, share: float = 0.2, command: str = "velocity") -> Tensor:
+    """Return 1 for a robot that should move but does not: 1[v · c_xy < ``share`` ‖c_xy‖²].
+
+    It is 0 while the commanded speed ‖c_xy‖ is too small to count as a command to move.
+
+    Args:
+        share: Share of the commanded speed below which a robot makes no progress.
+        command: Name of the velocity command.
+    """
+    commanded = env.commands[command][:, :2]
+    velocity = env.robot.lin_vel_b[:, :2]
+    squared_speed = commanded.square().sum(1)
+    along = (velocity * commanded).sum(1)
+    is_slow = along < share * squared_speed
+    return (is_slow & (squared_speed > STILL_COMMAND**2)).float()
 
 
 def alive(env: Env) -> Tensor:

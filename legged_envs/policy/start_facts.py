@@ -39,7 +39,7 @@ def start_facts(cfg: TaskCfg) -> Facts | None:
         "joint_vel": [0.0, 0.0],
     }
     for term in cfg.events.values():
-        if term.mode != "reset" or term.purpose != "place":
+        if term.mode != "reset" or term.purpose == "randomise":
             continue
         add_ranges = PLACES.get(term.func)
         if add_ranges is None:
@@ -92,6 +92,14 @@ def _add_crouch(facts: Facts, given: Facts) -> None:
     }
 
 
+def _add_drop(facts: Facts, given: Facts) -> None:
+    facts["drop"] = {
+        "fraction": given["fraction"],
+        "distance": given["distance"],
+        "height": list(given["height"]),
+    }
+
+
 def _add_reference(facts: Facts, given: Facts) -> None:
     facts["reference"] = {
         "joint_offset": _both_sides(given["joint_pos"]),
@@ -103,6 +111,7 @@ PLACES: dict[Callable[..., None], Callable[[Facts, Facts], None]] = {
     events.reset_root: _add_root,
     events.reset_joints: _add_joints,
     events.crouch: _add_crouch,
+    events.drop: _add_drop,
     events.reset_to_reference: _add_reference,
 }
 """Event that places robots → function that adds what its parameters say to the facts."""

@@ -81,8 +81,12 @@ def _command_facts(cfg: TaskCfg) -> Facts | None:
             most = term.params.get("largest", 1.0)
             low, high = facts["lin_vel_x"]
             facts["lin_vel_x"] = [min(low, -most), max(high, most)]
+    if command.kind_ranges:
+        facts["kind_ranges"] = command.kind_ranges
     facts["resampling_time_s"] = list(command.resampling_time_s)
     facts["standing_fraction"] = command.standing_fraction
+    if command.inversion_fraction > 0.0:
+        facts["inversion_fraction"] = command.inversion_fraction
     facts["heading"] = command.heading
     return facts
 

@@ -36,6 +36,17 @@ def _at(difficulty: float, pair: Pair) -> float:
     return easiest + difficulty * (hardest - easiest)
 
 
+def flat(difficulty: float, random: Random, grid: Grid) -> Array:
+    """Return the heights of flat ground: 0 at all levels.
+
+    Args:
+        difficulty: Not used.
+        random: Not used.
+        grid: Points of the tile.
+    """
+    return np.zeros(grid.x.shape)
+
+
 def slope_down(
     difficulty: float,
     random: Random,
@@ -380,3 +391,4 @@ register_kind("wave", wave)
 register_kind("boxes", boxes)
 register_kind("slope_up", slope_up)
 register_kind("stairs_up", stairs_up)
+register_kind("flat", flat)

@@ -141,6 +141,12 @@ def foot_landing_vel(s):
     return (np.where(lands, s.foot_vel_z, 0.0) ** 2).sum(1)
 
 
+def no_progress(s: SimpleNamespace) -> np.ndarray:
+    speed = np.linalg.norm(s.command[:, :2], axis=1)
+    along = (s.command[:, :2] * s.lin_vel[:, :2]).sum(1) / np.maximum(speed, 1e-9)
+    return (along < 0.6 * speed) & (speed > 0.1)
+
+
 def single_stance_time(s: SimpleNamespace) -> np.ndarray:
     return np.minimum(mode_time(s), 0.4) * (s.contact.sum(1) == 1) * moving(s)
 
@@ -162,6 +168,7 @@ REWARDS: dict[str, Oracle] = {
         {"sigma": 0.2},
         lambda s: np.exp(-((s.command[:, 2] - s.ang_vel[:, 2]) ** 2) / 0.2),
     ),
+    "no_progress": ({"share": 0.6}, no_progress),
     "alive": ({}, lambda s: np.ones(NUM_ENVS)),
     "lin_vel_z": ({}, lambda s: s.lin_vel[:, 2] ** 2),
     "ang_vel_xy": ({}, lambda s: s.ang_vel[:, 0] ** 2 + s.ang_vel[:, 1] ** 2),
@@ -828,6 +835,52 @@ def test_a_command_can_be_held_after_a_state_was_loaded():
     env.commands.terms["velocity"].hold(torch.tensor([0.5, -0.2, 0.3]))
     env.step(torch.zeros(4, 12))
     assert torch.equal(env.commands["velocity"], torch.tensor([[0.5, -0.2, 0.3]] * 4))
+
+
+def test_commands_to_move_are_inverted_as_often_as_asked():
+    env = command_env(
+        400, standing_fraction=0.3, resampling_time_s=(0.04, 0.06), inversion_fraction=0.25
+    )
+    inverted = moved = 0
+    for _ in range(10):
+        before = env.commands["velocity"].clone()
+        env.commands.advance()
+        after = env.commands["velocity"]
+        due = (after != before).any(1) & before.any(1)
+        moved += int(due.sum())
+        inverted += int((after[due] == -before[due]).all(1).sum())
+    assert moved > 800
+    assert inverted / moved == pytest.approx(0.25, abs=0.05)
+
+
+def test_an_inverted_command_keeps_its_heading():
+    times = {"resampling_time_s": (0.02, 0.02), "standing_fraction": 0.0}
+    env = command_env(50, heading=True, inversion_fraction=1.0, **times)
+    before = env.commands["velocity"].clone()
+    heading = env.commands.terms["velocity"].heading.clone()
+    env.commands.advance()
+    after = env.commands["velocity"]
+    assert torch.equal(after[:, :2], -before[:, :2])
+    assert torch.equal(env.commands.terms["velocity"].heading, heading)
+    assert torch.allclose(after[:, 2], before[:, 2])  # Nobody has turned yet.
+
+
+def test_robots_that_are_told_to_stand_do_so_until_their_next_command():
+    env = command_env(6, standing_fraction=0.0, resampling_time_s=(0.1, 0.1), heading=True)
+    term = env.commands.terms["velocity"]
+    term.stand(torch.tensor([1, 4]))
+    for _ in range(4):
+        env.commands.advance()
+        still = (term.value == 0.0).all(1)
+        assert still.tolist() == [False, True, False, False, True, False]
+        assert torch.equal(term.still, still.float())
+    env.commands.advance()
+    assert (term.value != 0.0).any(1).all()
+
+
+def test_a_range_of_no_velocity_is_named():
+    with pytest.raises(ValueError, match=r"kind_ranges\['flat'\].*'speed'.*lin_vel_x"):
+        command_env(1, kind_ranges={"flat": {"speed": (0.0, 1.0)}})
 
 
 def test_a_range_the_wrong_way_round_is_named():

@@ -63,6 +63,19 @@ def test_starts_in_a_crouch_are_told_with_their_share() -> None:
     core.close()
 
 
+def test_drops_are_told_with_their_share() -> None:
+    cfg = make_task_cfg("Legged/Go2-Robust-v0")
+    drop = training_facts(cfg)["start"]["drop"]
+    core = make_core(cfg, ROBOTS, array="torch")
+    core.reset(seed=0)
+    offset = (core.sim.root_pos_w - core.sim.ground.origins)[:, :2].abs().amax(1)
+    # All others start within 1 m of the middle. A drop is there in one case of nine.
+    share = (offset > 1.0).float().mean().item() * 9 / 8
+    assert share == pytest.approx(drop["fraction"], abs=0.08)
+    assert offset.max() == pytest.approx(drop["distance"], abs=0.05)
+    core.close()
+
+
 def own_start(env: object, env_ids: object, random: object, far: float = 1.0) -> None:
     """An event of another package."""
 

@@ -15,8 +15,9 @@ from legged_envs import cli, rotation
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.plots import plot_crossings
-from legged_envs.managers import CurriculumTermCfg, ObservationTermCfg
-from legged_envs.mdp import costs, curricula, observations, rewards, scan, terminations
+from legged_envs.managers import CurriculumTermCfg, EventTermCfg, ObservationTermCfg
+from legged_envs.mdp import costs, curricula, events, observations, rewards, scan, terminations
+from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import Policy, load_shipped_policy
@@ -493,6 +494,44 @@ def test_mistakes_are_named(make_vec: Any, changes: dict[str, Any], message: str
         curricula.terrain_levels(
             env.unwrapped, torch.tensor([0]), **env.unwrapped.cfg.curriculum["levels"].params
         )
+
+
+def test_dropped_robots_start_just_above_the_ground_anywhere_on_their_tile(make_vec: Any) -> None:
+    cfg = rough()
+    cfg.scene.terrain = TerrainCfg({"stairs_up": 1.0}, rows=1, columns=2, border=2.0)
+    cfg.events["drop"] = EventTermCfg(
+        events.drop, "reset", params={"fraction": 0.5, "distance": 3.0, "height": (0.02, 0.06)}
+    )
+    # Robots that stand for another reason start elsewhere.
+    cfg.commands["velocity"].standing_fraction = 0.0
+    env = make_vec(200, ROUGH, cfg=cfg, array="torch").unwrapped
+    env.reset(seed=0)
+    offset = (env.sim.root_pos_w - env.sim.ground.origins)[:, :2].abs().amax(1)
+    still = env.commands.terms["velocity"].still > 0.0
+    far = offset > 1.0
+    assert still[far].all() and still.float().mean() == pytest.approx(0.5, abs=0.1)
+    assert 2.5 < offset.max() <= 3.0
+    clearance = env.robot.foot_height.amin(1)[still] - GO2.foot_radius
+    # Ground next to a foot may be higher than below it, but by no more than two steps of 5 cm.
+    assert clearance.min() > 0.02 - 1e-4 and clearance.max() < 0.06 + 0.15
+    assert env.robot.contact_force.max() == 0.0 or not env.robot.foot_contact[still].any()
+
+
+def test_robots_on_tiles_of_a_kind_have_commands_of_its_ranges(make_vec: Any) -> None:
+    cfg = rough()
+    cfg.scene.terrain = TerrainCfg(
+        {"flat": 1.0, "rough": 1.0}, rows=1, columns=4, size=4.0, border=2.0
+    )
+    cfg.commands["velocity"] = VelocityCommandCfg(
+        standing_fraction=0.0, kind_ranges={"flat": {"lin_vel_x": (2.0, 3.0)}, "moon": {}}
+    )
+    env = make_vec(200, ROUGH, cfg=cfg, array="torch").unwrapped
+    env.reset(seed=0)
+    flat = env.sim.ground.columns < 2
+    forwards, sideways, _ = env.commands["velocity"].unbind(1)
+    assert 2.0 <= forwards[flat].min() < 2.1 and 2.9 < forwards[flat].max() <= 3.0
+    assert -1.0 <= forwards[~flat].min() < -0.9 and 0.9 < forwards[~flat].max() <= 1.0
+    assert sideways.abs().max() <= 0.5 and sideways[flat].std() > 0.2
 
 
 def test_slip_is_along_the_slope(make_vec: Any) -> None:

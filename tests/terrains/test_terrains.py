@@ -37,8 +37,16 @@ KINDS = (
     "stones",
     "gap",
 )
-KINDS += ("pit", "wave", "boxes", "rubble")
-PLATFORMS = {"rubble": 1.0, "rough": 1.0, "wave": 1.0, "boxes": 2.0, "stones": 4.0, "pit": 4.0}
+KINDS += ("pit", "wave", "boxes", "rubble", "flat")
+PLATFORMS = {
+    "flat": 8.0,
+    "rubble": 1.0,
+    "rough": 1.0,
+    "wave": 1.0,
+    "boxes": 2.0,
+    "stones": 4.0,
+    "pit": 4.0,
+}
 """Side of the platform, m; the others' is 3 m."""
 
 
@@ -236,7 +244,8 @@ def test_kinds_are_other_with_another_stream_unless_nothing_in_them_is_random():
     for kind in KINDS:
         same = np.array_equal(tile(kind, 0.5, seed=1), tile(kind, 0.5, seed=2))
         assert same == (
-            kind in ("slope_up", "slope_down", "stairs_up", "stairs_down", "gap", "pit", "wave")
+            kind
+            in ("slope_up", "slope_down", "stairs_up", "stairs_down", "gap", "pit", "wave", "flat")
         ), kind
 
 
