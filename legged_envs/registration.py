@@ -3,6 +3,8 @@
 PyTorch and MuJoCo are imported only when an environment is made.
 """
 
+import copy
+import dataclasses
 import os
 import sys
 import warnings
@@ -14,6 +16,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.checks import did_you_mean, whole_number
@@ -30,6 +33,8 @@ NO_TIME_LIMIT = -1
 """Value of ``max_episode_steps`` that leaves out ``TimeLimit``, as in ``gymnasium.make``."""
 LARGEST_COUNT = 2**31 - 1
 """Largest number of type int32."""
+_KEEP_LIMIT = WrapperSpec("keep_time_limit", f"{__name__}:keep_time_limit", {})
+"""What ``gymnasium.make`` calls with a single environment and its wrappers."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
@@ -39,6 +44,22 @@ _SINGLE_ARGUMENTS = (
     "max_episode_steps",
 )
 _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
+
+
+class RegisteredSpec(EnvSpec):
+    """The specification of a registered task.
+
+    ``gymnasium.make`` tells an environment nothing of ``max_episode_steps``. It applies the wrapper
+    of this specification last, which therefore sees the time limit.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EnvSpec:
+        """Return a copy without the wrapper: ``gymnasium.make_vec`` makes one, and refuses it."""
+        fields = {}
+        for field in dataclasses.fields(self):
+            if field.init:
+                fields[field.name] = copy.deepcopy(getattr(self, field.name), memo)
+        return EnvSpec(**{**fields, "additional_wrappers": ()})
 
 
 def register(
@@ -88,7 +109,16 @@ def register(
     single = f"{__name__}:make_env"
     vector = f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
-        gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
+        kwargs = {"task_id": task_id}
+        # It checks the id, and makes a plain specification.
+        gym.register(task_id, single, vector_entry_point=vector, kwargs=kwargs)
+        gym.registry[task_id] = RegisteredSpec(
+            id=task_id,
+            entry_point=single,
+            kwargs=kwargs,
+            additional_wrappers=(_KEEP_LIMIT,),
+            vector_entry_point=vector,
+        )
     elif gym.registry[task_id].entry_point != single:
         raise ValueError(
             f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}"
@@ -212,7 +242,11 @@ def make_vector_env(
 
 
 def make_env(
-    task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any
+    task_id: str,
+    *,
+    cfg: "TaskCfg | Mapping[str, Any] | None" = None,
+    max_episode_steps: int | None = None,
+    **kwargs: Any,
 ) -> gym.Env:
     """Make a registered task with one robot as a plain ``gymnasium.Env``.
 
@@ -222,8 +256,8 @@ def make_env(
         task_id: Registered id.
         cfg: Configuration that replaces the registered one, or changes of the registered one:
             dotted path of a field → new value. ``{"episode_length_s": …}`` sets the time limit.
-            ``max_episode_steps`` of ``gymnasium.make`` can only shorten it: Gymnasium does not tell
-            it to the environment.
+        max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
+            ``gymnasium.make`` keeps it to itself: see :func:`keep_time_limit`.
         kwargs: ``device``, ``sim``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
@@ -239,11 +273,42 @@ def make_env(
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
-    env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    task_cfg = _with_time_limit(_resolve_cfg(task_id, cfg), max_episode_steps)
+    env = LeggedEnv(task_cfg, **kwargs)
     env.registered_cfg = partial(make_task_cfg, task_id)
-    if env.cfg.max_episode_length is None:
+    if max_episode_steps is not None:
+        env.task_limit = max_episode_steps
+    if env.task_limit is None:
         return env
-    return EpisodeLimit(env, env.cfg.max_episode_length)
+    return EpisodeLimit(env, env.task_limit)
+
+
+def keep_time_limit(env: gym.Env) -> gym.Env:
+    """Let episodes last as long as ``max_episode_steps`` of ``gymnasium.make`` says.
+
+    Args:
+        env: Environment from :func:`make_env` with the wrappers of ``gymnasium.make``.
+
+    Returns:
+        The same environment.
+
+    Raises:
+        ValueError: If the methods of a user's task end the episodes earlier.
+    """
+    from legged_envs.envs import EpisodeLimit
+
+    limits = []
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, gym.wrappers.TimeLimit):
+            limits.append(layer)
+        layer = layer.env
+    # From outside: the limit that gymnasium.make was given, and that of the task.
+    if len(limits) == 2 and isinstance(limits[1], EpisodeLimit):
+        steps = limits[0]._max_episode_steps
+        if steps > limits[1]._max_episode_steps:
+            limits[1].extend(steps)
+    return env
 
 
 def make_core(cfg: "TaskCfg", num_envs: int, **arguments: Any) -> "CoreVectorEnv":
@@ -288,7 +353,7 @@ def _with_time_limit(cfg: "TaskCfg", steps: int | None) -> "TaskCfg":
     whole_number("max_episode_steps", steps, most=LARGEST_COUNT)
     from legged_envs.envs.changes import apply_changes
 
-    # Not with_changes, which would translate the user's configuration again, without other changes.
+    # Not with_changes, which would change the user's own configuration.
     longer: TaskCfg = apply_changes(cfg, {"episode_length_s": steps * cfg.sim.step_dt})
     return longer
 

@@ -20,7 +20,7 @@ from legged_envs.compat.rows import others_unchanged
 from legged_envs.envs import CoreVectorEnv, Spaces
 from legged_envs.envs.arguments import MAX_LISTED_ENVS, check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.changes import Changes, apply_changes
+from legged_envs.envs.changes import Changes, apply_changes, carry_changes
 from legged_envs.envs.manager_set import ManagerSet
 from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.envs.task import Action, Info, Task
@@ -64,7 +64,11 @@ class AdapterCfg(TaskCfg):
         return task
 
     def with_changes(self, changes: Changes) -> TaskCfg:
-        """Return a copy with fields replaced; the framework's own fields come first."""
+        """Return a copy with fields replaced; the framework's own fields come first.
+
+        Own fields are translated again. What was changed in the other fields before is kept, but
+        for those that the new own fields give another value.
+        """
         own_names = [name for name in dir(self.own_cfg) if not name.startswith("_")]
         field_names = [field.name for field in dataclasses.fields(TaskCfg)]
         first_names = [str(path).partition(".")[0] for path in changes]
@@ -79,7 +83,9 @@ class AdapterCfg(TaskCfg):
                 other_changes[path] = changes[path]
         cfg: TaskCfg = self
         if own_changes:
-            cfg = self.user_class.task_cfg(apply_changes(self.own_cfg, own_changes))
+            before: TaskCfg = self.user_class.task_cfg(self.own_cfg)
+            after: TaskCfg = self.user_class.task_cfg(apply_changes(self.own_cfg, own_changes))
+            cfg = carry_changes(before, copy.deepcopy(self), after)
         return apply_changes(cfg, other_changes)
 
     def from_own_cfg(self, cfg: object) -> TaskCfg:

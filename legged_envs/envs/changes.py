@@ -80,9 +80,76 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
     # Dicts and frozen dataclasses are replaced; everything else is the copy's own and is set.
     if isinstance(node, dict):
         return {**node, name: new}
-    if dataclasses.is_dataclass(node) and _is_frozen(node):
-        return dataclasses.replace(node, **{name: new})  # type: ignore[type-var]
+    if dataclasses.is_dataclass(node):
+        return _with_field(node, name, new)
     setattr(node, name, new)
+    return node
+
+
+def carry_changes(old: Cfg, changed: Cfg, new: Cfg) -> Cfg:
+    """Return a configuration with what was changed in an earlier one.
+
+    A field that differs between ``old`` and ``new`` keeps its new value: it was changed later.
+
+    Args:
+        old: The earlier configuration, without changes.
+        changed: The earlier configuration, with changes.
+        new: The configuration, whose own parts are set.
+    """
+    if changed is old:
+        return new
+    if dataclasses.is_dataclass(new) and type(old) is type(changed) is type(new):
+        for field in dataclasses.fields(new):
+            before = getattr(new, field.name)
+            parts = (getattr(old, field.name), getattr(changed, field.name))
+            part = carry_changes(*parts, before)
+            if part is not before:
+                new = _with_field(new, field.name, part)
+        return new
+    if isinstance(old, dict) and isinstance(changed, dict) and isinstance(new, dict):
+        entries: Cfg = _carry_entries(old, changed, new)
+        return entries
+    return changed if is_same(old, new) and not is_same(old, changed) else new
+
+
+def _carry_entries(old: Node, changed: Node, new: Node) -> Node:
+    carried = {}
+    for name, part in new.items():
+        if name not in old:
+            carried[name] = part
+        # What is missing in ``changed`` was removed from it.
+        elif name in changed:
+            carried[name] = carry_changes(old[name], changed[name], part)
+    for name, part in changed.items():
+        if name not in old and name not in new:
+            carried[name] = part
+    return carried
+
+
+def is_same(old: object, new: object) -> bool:
+    """Return True if two values of a field are equal.
+
+    Objects that a translation makes anew for each configuration, such as those that call a method
+    of a task, have no equality: two of a class are the same.
+    """
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if type(old).__eq__ is object.__eq__ and not inspect.isroutine(old):
+        return True
+    try:
+        return bool(old == new)
+    # Arrays compare element by element.
+    except (ValueError, RuntimeError):
+        return False
+
+
+def _with_field(node: Node, name: str, value: object) -> Node:
+    """Return a dataclass with a field set: a copy if it is frozen."""
+    if _is_frozen(node):
+        return dataclasses.replace(node, **{name: value})
+    setattr(node, name, value)
     return node
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from legged_envs.envs.arguments import action_array, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.make import make_core
-from legged_envs.envs.spec import HasTaskSpec
+from legged_envs.envs.spec import HasTaskSpec, TaskSpec
 from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.state import State, map_tree
 from legged_envs.tables import Table, TableRepr
@@ -95,6 +95,13 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
             own_info,
         )
 
+    def limit_episodes(self, steps: int) -> None:
+        """Tell the specification the time limit of an episode, control steps."""
+        self.task_limit = steps
+        if isinstance(self._spec, TaskSpec):
+            self._spec.task_limit = steps
+            self._spec.kwargs["max_episode_steps"] = steps
+
     def _batch(self, action: Action) -> Action:
         """Return an action as a batch of one."""
         if not isinstance(self.action_space, gym.spaces.Box):
@@ -138,6 +145,28 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
 
 class EpisodeLimit(gym.wrappers.TimeLimit):
     """Gymnasium's time limit, whose end is a termination if the task has a finite horizon."""
+
+    def extend(self, steps: int) -> None:
+        """Let episodes last longer than the task's own time limit.
+
+        Args:
+            steps: New time limit of an episode, control steps.
+
+        Raises:
+            ValueError: If the methods of a user's task end the episodes.
+        """
+        env: Any = self.unwrapped
+        core = env.core
+        if not core.cfg.is_reconfigurable:
+            raise ValueError(
+                f"max_episode_steps={steps} of gymnasium.make exceeds the {self._max_episode_steps}"
+                " steps after which the methods of this task end an episode: set its own time "
+                f"limit, gymnasium.make(…, cfg={{'episode_length_s': {steps * core.step_dt:g}}})"
+            )
+        self._max_episode_steps = steps
+        # Gymnasium has read the specification already, and keeps it.
+        self._cached_spec = None
+        env.limit_episodes(steps)
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, Info]:
         observation, reward, terminated, truncated, info = super().step(action)

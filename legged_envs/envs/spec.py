@@ -25,15 +25,16 @@ class TaskSpec(EnvSpec):
     registered_cfg: "Callable[[], TaskCfg] | None" = None
     """Function that makes the registered configuration. None: the task is not registered."""
     task_limit: int | None = None
-    """Time limit of a single environment's task, control steps. None: there is no limit."""
+    """Time limit of a single environment, control steps. None: there is no limit."""
     _max_episode_steps: int | None = None
 
     @property
     def max_episode_steps(self) -> int | None:
-        """Time limit of an episode, control steps: at most that of the task.
+        """Time limit of an episode, control steps: at most that of the environment.
 
-        Gymnasium's ``TimeLimit`` sets it to the argument of ``gymnasium.make``, of which the task
-        does not learn. A warning says so if the task ends its episodes earlier.
+        A ``TimeLimit`` sets it to its own limit. A warning says so if the environment ends its
+        episodes earlier: one that was made from a specification, or is wrapped afterwards, does not
+        learn of a longer limit.
         """
         return self._max_episode_steps
 
@@ -42,9 +43,8 @@ class TaskSpec(EnvSpec):
         limit = self.task_limit
         if limit is not None and steps is not None and steps > limit:
             warnings.warn(
-                f"max_episode_steps={steps} of gymnasium.make has no effect: the task ends its "
-                f"episodes after {limit} steps. Set the time limit in seconds instead: "
-                "gymnasium.make(…, cfg={'episode_length_s': …})",
+                f"max_episode_steps={steps} has no effect: the environment ends its episodes after "
+                f"{limit} steps. Make it by its id, gymnasium.make(ID, max_episode_steps={steps})",
                 stacklevel=2,
             )
             steps = limit
@@ -74,7 +74,7 @@ class HasTaskSpec:
     registered_cfg: "Callable[[], TaskCfg] | None" = None
     """Function that makes the registered configuration. None: the task is not registered."""
     task_limit: int | None = None
-    """Time limit of a single environment's task, control steps. None: there is no limit."""
+    """Time limit of a single environment, control steps. None: there is no limit."""
     _spec: EnvSpec | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 
 import gymnasium as gym
@@ -14,7 +15,9 @@ import legged_envs
 from legged_envs.compat.isaac_lab import DirectRLEnv, DirectRLEnvCfg, SimulationCfg, configclass
 from legged_envs.compat.isaac_lab.adapted_term import Adapted
 from legged_envs.compat.legged_gym import LeggedRobot
-from legged_envs.registration import TASKS
+from legged_envs.envs import make_core
+from legged_envs.envs.cfg import override
+from legged_envs.registration import TASKS, make_task_cfg
 from legged_envs.robots import GO2
 
 
@@ -88,6 +91,32 @@ def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
         TypeError, match="cfg must be a HopCfg, a TaskCfg or a mapping of changes, got int"
     ):
         gym.make_vec(hop, num_envs=1, cfg=3)
+
+
+def test_changes_in_our_words_outlast_later_changes_in_the_words_of_the_task():
+    first = override(Hop.task_cfg(HopCfg()), {"sim.num_threads": 1, "action_limit": 2.0})
+    first.is_finite_horizon = True
+    cfg = override(first, {"bonus": 2.0, "decimation": 2})
+    assert (cfg.own_cfg.bonus, cfg.sim.decimation) == (2.0, 2)
+    assert (cfg.sim.num_threads, cfg.action_limit, cfg.is_finite_horizon) == (1, 2.0, True)
+    # The later of two changes counts, whatever words it is in.
+    assert override(cfg, {"decimation": 8}).sim.decimation == 8
+    assert override(override(cfg, {"sim": SimulationCfg(dt=0.002)}), {"bonus": 1.0}).sim.dt == 0.002
+    assert first.own_cfg.bonus == 1.0 and first.sim.decimation == 4
+
+
+@pytest.mark.parametrize("form", ["legged_robot", "manager_based"])
+def test_removed_and_changed_terms_outlast_later_changes_of_the_task(form):
+    cfg = make_task_cfg(register_form(form))
+    name, kept = list(cfg.rewards)[:2]
+    del cfg.rewards[name]
+    cfg.rewards[kept].weight = 0.125
+    cfg.viewer = dataclasses.replace(cfg.viewer, eye=(1.0, 1.0, 1.0))
+    own = "env.episode_length_s" if form == "legged_robot" else "episode_length_s"
+    later = override(cfg, {own: 3.0})
+    assert later.episode_length_s == 3.0 and later.viewer.eye == (1.0, 1.0, 1.0)
+    assert name not in later.rewards and later.rewards[kept].weight == 0.125
+    make_core(later, 1)
 
 
 def test_none_removes_a_term_of_a_configuration_class():

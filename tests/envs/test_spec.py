@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from pathlib import Path
 
@@ -131,11 +132,59 @@ def test_the_specification_of_one_robot_tells_when_its_episodes_end() -> None:
     shorter = gym.make(FLAT, cfg=cfg, max_episode_steps=7)
     assert shorter.spec is not None
     assert shorter.spec.max_episode_steps == 7
-    longer = gym.make(FLAT, cfg=cfg, max_episode_steps=23)
-    with pytest.warns(UserWarning, match=r"23 .* 10 steps.*episode_length_s"):
-        spec = longer.spec
+    late = gym.wrappers.TimeLimit(gym.make(FLAT, cfg=cfg), 23)
+    with pytest.warns(UserWarning, match=r"23 .* 10 steps"):
+        spec = late.spec
     assert spec is not None
     assert spec.max_episode_steps == 10
     assert EnvSpec.from_json(spec.to_json()).max_episode_steps == 10
     shorter.close()
-    longer.close()
+    late.close()
+
+
+def length_of_an_episode(env: gym.Env) -> tuple[int, bool]:
+    """Return the steps of an episode, and whether its end is a termination."""
+    env.reset(seed=0)
+    for step in range(1, 60):
+        _, _, terminated, truncated, _ = env.step(np.zeros(12, np.float32))
+        if terminated or truncated:
+            return step, bool(terminated)
+    return 0, False
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 10), (10, 10), (23, 23)])
+@pytest.mark.parametrize("finite", [False, True])
+def test_one_robot_keeps_the_time_limit_that_it_is_given(
+    limit: int | None, steps: int, finite: bool
+) -> None:
+    cfg = {"episode_length_s": 0.2, "terminations.fallen": None, "is_finite_horizon": finite}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make(FLAT, cfg=cfg, max_episode_steps=limit)
+        assert env.spec is not None
+        # Made again from its specification, it is the same.
+        for made in (env, gym.make(env.spec), gym.make(EnvSpec.from_json(env.spec.to_json()))):
+            assert made.spec is not None
+            assert made.spec.max_episode_steps == steps
+            assert length_of_an_episode(made) == (steps, finite and steps >= 10)
+            made.close()
+        batch = gym.make_vec(env.spec, num_envs=2)
+    assert steps_of_an_episode(batch) == steps
+    batch.close()
+
+
+def test_a_limit_that_the_methods_of_a_task_do_not_keep_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"=2000 .* 1000 .*'episode_length_s': 40"):
+        gym.make("Legged/Go2-Legs-v0", max_episode_steps=2000)
+    env = gym.make("Legged/Go2-Legs-v0", cfg={"episode_length_s": 40.0}, max_episode_steps=2000)
+    assert env.spec is not None
+    assert env.spec.max_episode_steps == 2000
+    env.close()
+
+
+def test_a_specification_can_be_copied_and_made_into_either_kind() -> None:
+    spec = gym.spec(FLAT)
+    for given in (spec, copy.deepcopy(spec), FLAT):
+        gym.make(given).close()
+        gym.make_vec(given, num_envs=2).close()
+        gym.make_vec(given, num_envs=2, vectorization_mode="sync").close()
