@@ -1,7 +1,7 @@
 """Functions on a stack of wrappers around an environment: its layers, autoreset mode and costs."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
@@ -12,7 +12,11 @@ Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
 SingleEnv: TypeAlias = gym.Env[Any, Any]
 """A plain ``gymnasium.Env``, which is not vectorized."""
-Wrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+if TYPE_CHECKING:
+    Wrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    # Before Gymnasium 1.3 this class takes no type parameters.
+    Wrapper = VectorWrapper
 """A wrapper of vector environments of any kind of arrays."""
 SingleWrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
 """A wrapper of plain environments."""
