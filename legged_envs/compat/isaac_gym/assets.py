@@ -1,12 +1,14 @@
 """Robots from URDF and MJCF files, with the bodies, joints and names that Isaac Gym gives them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 
+from legged_envs.compat.isaac_gym.actuators import Actuator, read_actuators
 from legged_envs.compat.isaac_gym.enums import DofDriveMode
 from legged_envs.compat.isaac_gym.index_range import IndexRange
 from legged_envs.compat.isaac_gym.record import LARGEST
@@ -104,6 +106,11 @@ class Asset:
         Shape: (num_shapes,)."""
         if path.suffix == ".xml":
             self.friction = model.geom_friction[shapes, 0]
+
+    @cached_property
+    def actuators(self) -> list[Actuator]:
+        """Motors of the file, which drive nothing."""
+        return read_actuators(self.path)
 
     def list_shape_ranges(self) -> list[IndexRange]:
         """Return the shapes of each body that collide, as a range of indices."""

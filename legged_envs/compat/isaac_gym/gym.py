@@ -11,7 +11,9 @@ from legged_envs.compat.isaac_gym.actor import Actor
 from legged_envs.compat.isaac_gym.assets import Asset
 from legged_envs.compat.isaac_gym.enums import SimType
 from legged_envs.compat.isaac_gym.ground import height_field, plane, read_mesh, triangle_mesh
+from legged_envs.compat.isaac_gym.gym_actuators import ActuatorFunctions
 from legged_envs.compat.isaac_gym.gym_assets import AssetFunctions
+from legged_envs.compat.isaac_gym.gym_dofs import DofFunctions
 from legged_envs.compat.isaac_gym.gym_dynamics import DynamicsFunctions
 from legged_envs.compat.isaac_gym.gym_pictures import PictureFunctions
 from legged_envs.compat.isaac_gym.gym_properties import PropertyFunctions
@@ -24,6 +26,7 @@ from legged_envs.compat.isaac_gym.records import (
     PlaneParams,
     SimParams,
     TriangleMeshParams,
+    Version,
 )
 from legged_envs.compat.isaac_gym.sim import Env, Sim
 from legged_envs.compat.isaac_gym.vectors import Transform, Vec3
@@ -31,9 +34,11 @@ from legged_envs.compat.isaac_gym.vectors import Transform, Vec3
 
 class Gym(
     AssetFunctions,
+    ActuatorFunctions,
     QueryFunctions,
     PropertyFunctions,
     StateFunctions,
+    DofFunctions,
     TensorFunctions,
     DynamicsFunctions,
     PictureFunctions,
@@ -86,6 +91,10 @@ class Gym(
     def destroy_sim(self, sim: Sim) -> None:
         """Release a simulation."""
         sim.destroy()
+
+    def get_version(self) -> Version:
+        """Return the version of Isaac Gym whose functions these are: Preview 4 calls itself 1.0."""
+        return Version()
 
     def get_frame_count(self, sim: Sim) -> int:
         """Return the number of steps so far."""

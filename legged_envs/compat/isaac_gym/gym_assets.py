@@ -189,10 +189,6 @@ class AssetFunctions:
         """Return 0: robots have no tendons."""
         return 0
 
-    def get_asset_actuator_count(self, asset: Asset) -> int:
-        """Return 0: each joint has its drive, and the motors of a file are left out."""
-        return 0
-
     def get_asset_soft_body_count(self, asset: Asset) -> int:
         """Return 0: robots have no soft bodies."""
         return 0

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 
+from legged_envs.compat.isaac_gym.camera_matrices import projection_matrix, view_matrix
 from legged_envs.compat.isaac_gym.enums import CameraFollowMode, ImageType
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
 from legged_envs.compat.isaac_gym.records import CameraProperties
@@ -15,6 +16,7 @@ from legged_envs.compat.isaac_gym.viewer import (
     Mount,
     Viewer,
     add_alpha,
+    write_picture,
 )
 
 LONGEST_WAIT = 1.0
@@ -78,6 +80,32 @@ class PictureFunctions:
                 f"got {body}: take it from find_actor_rigid_body_handle"
             )
         camera.mount = Mount(body, pose.copy(), int(mode))
+
+    def get_camera_view_matrix(self, sim: Sim, env: Env, camera: Camera) -> np.ndarray:
+        """Return the matrix from the world to the camera, for points as rows (x, y, z, 1).
+
+        The camera looks along its axis −z, with y up. Shape: (4, 4), float32.
+        """
+        return view_matrix(camera.get_pose())
+
+    def get_camera_proj_matrix(self, sim: Sim, env: Env, camera: Camera) -> np.ndarray:
+        """Return the matrix of the projection, for points as rows. Shape: (4, 4), float32."""
+        return projection_matrix(camera.properties)
+
+    def write_camera_image_to_file(
+        self, sim: Sim, env: Env, camera: Camera, type: int, filename: str
+    ) -> None:
+        """Write a picture of a camera into a file.
+
+        Raises:
+            NotImplementedError: If ``type`` is not IMAGE_COLOR, whose numbers alone are colours.
+        """
+        if type != ImageType.IMAGE_COLOR:
+            raise NotImplementedError(
+                f"write_camera_image_to_file writes IMAGE_COLOR, got {type!r}: "
+                "save the array of get_camera_image with numpy.save"
+            )
+        write_picture(filename, camera.picture(type))
 
     def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> np.ndarray:
         """Return a picture of the present state.

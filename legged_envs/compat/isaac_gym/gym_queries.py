@@ -107,10 +107,6 @@ class QueryFunctions:
         """Return 0: robots have no tendons."""
         return 0
 
-    def get_actor_actuator_count(self, env: Env, handle: int) -> int:
-        """Return 0: each joint has its drive, and the motors of a file are left out."""
-        return 0
-
     def get_actor_soft_body_count(self, env: Env, handle: int) -> int:
         """Return 0: robots have no soft bodies."""
         return 0

@@ -3,17 +3,20 @@
 Each raises a RuntimeError before ``prepare_sim``.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
 from legged_envs.compat.isaac_gym.enums import DofDriveMode, StateFlag
-from legged_envs.compat.isaac_gym.sim import Env
-from legged_envs.compat.isaac_gym.vectors import Quat, Transform, Vec3, Velocity
+from legged_envs.compat.isaac_gym.records import DofState, RigidBodyState
+from legged_envs.compat.isaac_gym.sim import Env, Sim
+from legged_envs.compat.isaac_gym.vectors import Quat, Transform, Vec3
 
-DOF_STATE_DTYPE = np.dtype([("pos", "<f4"), ("vel", "<f4")])
+DOF_STATE_DTYPE = DofState.dtype
 """Fields of the state of a joint."""
 
-BODY_STATE_DTYPE = np.dtype([("pose", Transform.dtype), ("vel", Velocity.dtype)])
+BODY_STATE_DTYPE = RigidBodyState.dtype
 """Fields of the state of a body."""
 
 
@@ -24,13 +27,31 @@ class StateFunctions:
         self, env: Env, handle: int, flags: int = StateFlag.STATE_ALL
     ) -> np.ndarray:
         """Return the state of each body, with the fields ``pose`` and ``vel``."""
-        rows = _read_rows(env, "rigid_body_state", env.locate_bodies(handle))
+        rows = read_rows(env, "rigid_body_state", env.locate_bodies(handle))
         return rows.view(BODY_STATE_DTYPE)[:, 0]
 
     def get_env_rigid_body_states(self, env: Env, flags: int = StateFlag.STATE_ALL) -> np.ndarray:
         """Return the state of each body of an environment, with the fields ``pose`` and ``vel``."""
-        rows = _read_rows(env, "rigid_body_state", range(env.count_bodies()))
+        rows = read_rows(env, "rigid_body_state", range(env.count_bodies()))
         return rows.view(BODY_STATE_DTYPE)[:, 0]
+
+    def get_sim_rigid_body_states(self, sim: Sim, flags: int = StateFlag.STATE_ALL) -> np.ndarray:
+        """Return the state of each body of all environments, with ``pose`` and ``vel``."""
+        states = [self.get_env_rigid_body_states(env, flags) for env in sim.envs]
+        return np.concatenate(states)
+
+    def get_vec_actor_dof_states(
+        self, envs: Sequence[Env], handle: int | Sequence[int], flags: int = StateFlag.STATE_ALL
+    ) -> np.ndarray:
+        """Return the state of each joint of one actor of several environments, one after another.
+
+        With a list of handles, of the actor of each environment.
+        """
+        handles = [handle] * len(envs) if isinstance(handle, int) else list(handle)
+        states = []
+        for env, own in zip(envs, handles, strict=True):
+            states.append(self.get_actor_dof_states(env, own, flags))
+        return np.concatenate(states)
 
     def get_rigid_transform(self, env: Env, handle: int) -> Transform:
         """Return the pose of a body, by its index in the environment."""
@@ -52,12 +73,12 @@ class StateFunctions:
         self, env: Env, handle: int, flags: int = StateFlag.STATE_ALL
     ) -> np.ndarray:
         """Return the state of each joint of an actor, with the fields ``pos`` and ``vel``."""
-        rows = _read_rows(env, "dof_state", env.locate_dofs(handle))
+        rows = read_rows(env, "dof_state", env.locate_dofs(handle))
         return rows.view(DOF_STATE_DTYPE)[:, 0]
 
     def get_actor_dof_forces(self, env: Env, handle: int) -> np.ndarray:
         """Return the force of each joint of an actor, N·m. Shape: (num_dofs,)."""
-        return _read_rows(env, "dof_force", env.locate_dofs(handle))[:, 0]
+        return read_rows(env, "dof_force", env.locate_dofs(handle))[:, 0]
 
     def set_actor_dof_states(
         self, env: Env, handle: int, states: np.ndarray, flags: int = StateFlag.STATE_ALL
@@ -80,7 +101,7 @@ class StateFunctions:
                 f"set_actor_dof_states: got {given.dtype} of shape {given.shape}, "
                 f"expected what get_actor_dof_states gives, of shape ({len(place)},)"
             )
-        rows = _read_rows(env, "dof_state", place)
+        rows = read_rows(env, "dof_state", place)
         if flags & StateFlag.STATE_POS:
             rows[:, 0] = given["pos"]
         if flags & StateFlag.STATE_VEL:
@@ -107,7 +128,7 @@ class StateFunctions:
         return _drive_actor(env, handle, efforts, DofDriveMode.DOF_MODE_EFFORT, function)
 
 
-def _read_rows(env: Env, name: str, place: range) -> np.ndarray:
+def read_rows(env: Env, name: str, place: range) -> np.ndarray:
     """Return present rows of a tensor of one environment. Shape: (rows, columns), float32."""
     state = env.sim.running(f"reading the {name}")
     values = state.read(name)
@@ -119,7 +140,7 @@ def _read_rows(env: Env, name: str, place: range) -> np.ndarray:
 def _read_body(env: Env, handle: int) -> np.ndarray:
     """Return the present state of one body, by its index in the environment. Shape: (13,)."""
     place = range(handle, handle + 1)
-    return _read_rows(env, "rigid_body_state", place)[0]
+    return read_rows(env, "rigid_body_state", place)[0]
 
 
 def _get_row(env: Env, handle: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from legged_envs.compat.isaac_gym.enums import (
     UpAxis,
 )
 from legged_envs.compat.isaac_gym.record import Record
-from legged_envs.compat.isaac_gym.vectors import Mat33, Transform, Vec3
+from legged_envs.compat.isaac_gym.vectors import Mat33, Transform, Vec3, Velocity
 
 DOF_DTYPE = [
     ("hasLimits", "?"),
@@ -198,6 +198,10 @@ class HeightFieldParams(Record):
     }
 
 
+HeightFieldProperties = HeightFieldParams
+"""The name of earlier versions of Isaac Gym."""
+
+
 class TriangleMeshParams(Record):
     """Parameters of a triangle mesh as ground."""
 
@@ -309,6 +313,42 @@ class ForceSensorProperties(Record):
         "enable_constraint_solver_forces": True,
         "use_world_frame": False,
     }
+
+
+class ActuatorProperties(Record):
+    """A motor of a robot's file."""
+
+    FIELDS: ClassVar = {
+        "control_limited": False,
+        "force_limited": False,
+        "kp": 0.0,
+        "kv": 0.0,
+        "lower_control_limit": 0.0,
+        "lower_force_limit": 0.0,
+        "motor_effort": 0.0,
+        "upper_control_limit": 0.0,
+        "upper_force_limit": 0.0,
+    }
+
+
+class DofState(Record):
+    """State of a joint. Arrays of states have the type ``DofState.dtype``."""
+
+    FIELDS: ClassVar = {"pos": 0.0, "vel": 0.0}
+    dtype: ClassVar = np.dtype([("pos", "<f4"), ("vel", "<f4")])
+
+
+class RigidBodyState(Record):
+    """State of a body. Arrays of states have the type ``RigidBodyState.dtype``."""
+
+    FIELDS: ClassVar = {"pose": Transform(), "vel": Velocity()}
+    dtype: ClassVar = np.dtype([("pose", Transform.dtype), ("vel", Velocity.dtype)])
+
+
+class Version(Record):
+    """Version of Isaac Gym."""
+
+    FIELDS: ClassVar = {"major": 1, "minor": 0}
 
 
 class CameraProperties(Record):

@@ -103,6 +103,19 @@ class Camera:
         self._tensors = {}
 
 
+def write_picture(path: str, picture: np.ndarray) -> None:
+    """Write a picture into a file, whose suffix decides the format.
+
+    Args:
+        path: The file.
+        picture: Red, green and blue, (height, width, 3), uint8.
+    """
+    # Pillow takes 0.1 s to import, and few scripts write pictures.
+    from PIL import Image
+
+    Image.fromarray(np.ascontiguousarray(picture)).save(path)
+
+
 def look_along(eye: Vec3, target: Vec3) -> Transform:
     """Return the pose of a camera at a position that looks at a target, without roll."""
     way = target - eye
@@ -193,13 +206,10 @@ class Viewer:
 
     def write(self, path: str) -> None:
         """Write a picture into a file. Its suffix decides the format."""
-        # Pillow takes 0.1 s to import, and few scripts write pictures.
-        from PIL import Image
-
         width = int(self.properties.width)
         height = int(self.properties.height)
         picture = self._get_aimed_renderer().render(0, width, height, None)
-        Image.fromarray(np.ascontiguousarray(picture)).save(path)
+        write_picture(path, picture)
 
     def close(self) -> None:
         """Close the window."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from isaac_gym_dogs import gym, make_params, make_sim, read, unwrap
+from PIL import Image
 
 from legged_envs.compat.isaac_gym import gymapi, gymtorch
 
@@ -28,6 +29,32 @@ def test_depths_are_distances_along_the_axis_of_view_times_minus_one() -> None:
     # A row of pixels at the angle a below the axis meets the ground at the depth 2 / tan a.
     tangent = np.tan(np.radians(45)) / 16 * (np.arange(24) + 0.5 - 12)
     assert depth[14:, 5] == pytest.approx(-2.0 / tangent[14:], rel=0.02)
+
+
+def test_matrices_of_a_camera_place_its_pixels_in_the_world(tmp_path) -> None:
+    sim = make_sim(height=20.0)
+    env = sim.envs[0]
+    properties = gymapi.CameraProperties(width=40, height=20, horizontal_fov=75.0)
+    camera = gym.create_camera_sensor(env, properties)
+    gym.set_camera_location(camera, env, gymapi.Vec3(1.0, -2.0, 3.0), gymapi.Vec3(1.5, 0.5, 0.0))
+    depth = gym.get_camera_image(sim, env, camera, gymapi.IMAGE_DEPTH)
+    projection = gym.get_camera_proj_matrix(sim, env, camera)
+    to_world = np.linalg.inv(gym.get_camera_view_matrix(sim, env, camera))
+    # As in Isaac Gym's example of a cloud of points: with points as rows.
+    rows, columns = np.mgrid[:20, :40]
+    x = -(columns + 0.5 - 20) / 40 * depth * 2.0 / projection[0, 0]
+    y = (rows + 0.5 - 10) / 20 * depth * 2.0 / projection[1, 1]
+    points = np.stack((x, y, depth, np.ones_like(depth)), axis=-1) @ to_world
+    assert points[..., 2] == pytest.approx(0.0, abs=0.02), "each pixel shows the ground"
+    assert points[10, 20, :2] == pytest.approx([1.5, 0.5], abs=0.2)
+    assert points[10, 35, 0] > points[10, 5, 0], "right in the picture is along x"
+    gym.write_camera_image_to_file(
+        sim, env, camera, gymapi.IMAGE_COLOR, str(tmp_path / "picture.png")
+    )
+    with Image.open(tmp_path / "picture.png") as picture:
+        assert picture.size == (40, 20)
+    with pytest.raises(NotImplementedError, match="IMAGE_DEPTH"):
+        gym.write_camera_image_to_file(sim, env, camera, gymapi.IMAGE_DEPTH, "x.png")
 
 
 @pytest.mark.parametrize("mode", [gymapi.FOLLOW_TRANSFORM, gymapi.FOLLOW_POSITION])

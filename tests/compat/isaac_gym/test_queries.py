@@ -122,3 +122,71 @@ def test_states_of_one_actor_are_read_and_written_as_arrays() -> None:
     assert foot.p.values == pytest.approx((place["x"], place["y"], place["z"]))
     with pytest.raises(ValueError, match=r"\(7,\).*\(8,\)"):
         gym.set_actor_dof_states(env, 1, states[:7])
+
+
+MOTORS = """<mujoco><worldbody><body name="base"><freejoint/><geom size="0.1"/>
+  <body pos="0.2 0 0"><joint name="hip" axis="0 1 0"/><geom size="0.05"/>
+    <body pos="0.2 0 0"><joint name="knee" axis="0 1 0"/><geom size="0.05"/></body></body></body></worldbody>
+  <actuator><motor name="knee_motor" joint="knee" gear="15" ctrllimited="true" ctrlrange="-1 1"/>
+    <position joint="hip" kp="20" kv="0.5" forcelimited="true" forcerange="-30 40"/></actuator></mujoco>"""
+
+
+def test_motors_of_a_file_are_read_in_their_order(tmp_path) -> None:
+    (tmp_path / "leg.xml").write_text(MOTORS)
+    sim = gym.create_sim(0, -1, gymapi.SIM_PHYSX, make_params())
+    asset = gym.load_asset(sim, str(tmp_path), "leg.xml")
+    knee, hip = gym.get_asset_actuator_properties(asset)
+    assert (knee.motor_effort, knee.lower_control_limit, knee.upper_control_limit) == (15, -1, 1)
+    assert knee.control_limited and not knee.force_limited and knee.kp == 0.0
+    assert (hip.kp, hip.kv, hip.upper_force_limit, hip.force_limited) == (20, 0.5, 40, True)
+    assert gym.get_asset_actuator_name(asset, 0) == "knee_motor"
+    joints = [gym.get_asset_actuator_joint_name(asset, index) for index in range(2)]
+    assert joints == ["knee", "hip"]
+    env = gym.create_env(sim, gymapi.Vec3(), gymapi.Vec3(), 1)
+    actor = gym.create_actor(env, asset, gymapi.Transform(), "leg", 0, 1)
+    assert gym.get_actor_actuator_count(env, actor) == 2
+    assert gym.find_actor_actuator_index(env, actor, "knee_motor") == 0
+    assert gym.get_actor_actuator_properties(env, actor)[0].motor_effort == 15
+    assert gym.get_asset_actuator_count(load_dog()) == 0
+    assert gym.get_asset_actuator_properties(gym.create_box(sim, 1, 1, 1)) == []
+
+
+def test_single_joints_are_driven_and_read_by_their_handles() -> None:
+    sim = two_dogs()
+    env = sim.envs[1]
+    props = gym.get_actor_dof_properties(env, 0)
+    props["driveMode"] = gymapi.DOF_MODE_POS
+    props["stiffness"] = 20.0
+    props["damping"] = 0.5
+    for each in sim.envs:
+        gym.set_actor_dof_properties(each, 1, props)
+    gym.prepare_sim(sim)
+    knee = gym.find_actor_dof_handle(env, 1, "FR_knee_joint")
+    hip = gym.find_actor_dof_handle(env, 0, "FL_hip_joint")
+    gym.set_dof_target_position(env, knee, 0.25)
+    gym.set_dof_target_position(env, hip, 0.5)
+    assert gym.get_dof_target_position(env, knee) == 0.25
+    assert gym.get_dof_target_position(env, hip) == 0.0, "the joint is not in mode POS"
+    assert gym.get_actor_dof_position_targets(env, 1).tolist() == [0, 0, 0, 0.25, 0, 0, 0, 0]
+    assert not gym.get_actor_dof_position_targets(sim.envs[0], 1).any()
+    for _ in range(40):
+        gym.simulate(sim)
+    state = gym.get_actor_dof_states(env, 1)[3]
+    assert gym.get_dof_position(env, knee) == state["pos"] == pytest.approx(0.25, abs=0.1)
+    assert gym.get_dof_velocity(env, knee) == state["vel"]
+    with pytest.raises(ValueError, match="0 to 15, got 16"):
+        gym.get_dof_position(env, 16)
+    with pytest.raises(ValueError, match=r"set_dof_target_position.*nan"):
+        gym.set_dof_target_position(env, knee, float("nan"))
+
+
+def test_states_of_many_are_those_of_each() -> None:
+    sim = two_dogs()
+    gym.prepare_sim(sim)
+    bodies = gym.get_sim_rigid_body_states(sim)
+    assert bodies.dtype == gymapi.RigidBodyState.dtype and len(bodies) == 3 * 26
+    assert (bodies[26:52] == gym.get_env_rigid_body_states(sim.envs[1])).all()
+    dofs = gym.get_vec_actor_dof_states(sim.envs[:2], 1)
+    assert dofs.dtype == gymapi.DofState.dtype and len(dofs) == 2 * 8
+    assert (dofs[8:] == gym.get_actor_dof_states(sim.envs[1], 1)).all()
+    assert np.zeros(3, gymapi.DofState.dtype)["pos"].shape == (3,)
