@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from math import inf, isfinite
 from typing import Any, SupportsIndex
 
+LARGEST_COUNT = 2**31 - 1
+"""Largest number of type int32."""
+
 
 def whole_number(name: str, value: object, least: int = 1, most: float = inf) -> int:
     """Check that a value is a whole number within bounds, and convert it to ``int``.

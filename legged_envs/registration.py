@@ -19,7 +19,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.checks import did_you_mean, whole_number
+from legged_envs.checks import LARGEST_COUNT, did_you_mean, whole_number
 from legged_envs.tasks import TASKS, TRAININGS, make_task_cfg
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ ENTRY_POINTS = "legged_envs.tasks"
 """Group of Python entry points by which other installed packages register their tasks."""
 NO_TIME_LIMIT = -1
 """Value of ``max_episode_steps`` that leaves out ``TimeLimit``, as in ``gymnasium.make``."""
-LARGEST_COUNT = 2**31 - 1
-"""Largest number of type int32."""
 _KEEP_LIMIT = WrapperSpec("keep_time_limit", f"{__name__}:keep_time_limit", {})
 """What ``gymnasium.make`` calls with a single environment and its wrappers."""
 _SINGLE_ARGUMENTS = (
@@ -43,7 +41,7 @@ _SINGLE_ARGUMENTS = (
     "cfg",
     "max_episode_steps",
 )
-_VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
+_VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "first_env", "array", "autoreset_mode", "statistics")
 
 
 class RegisteredSpec(EnvSpec):
@@ -207,8 +205,8 @@ def make_vector_env(
         max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
             -1: no ``TimeLimit``.
         statistics: True to report return and length of finished episodes in ``info["episode"]``.
-        kwargs: ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``: see
-            :class:`~legged_envs.envs.CoreVectorEnv`.
+        kwargs: ``first_env``, ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``:
+            see :class:`~legged_envs.envs.CoreVectorEnv`.
 
     Returns:
         Environment with all wrappers.

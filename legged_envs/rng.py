@@ -193,11 +193,15 @@ class RandomStreams:
     Args:
         num_envs: Number of environments.
         device: Device of the drawn numbers.
+        first_env: Number of the first environment: environment i has the random numbers of
+            ``first_env + i``.
     """
 
-    def __init__(self, num_envs: int, device: torch.device):
+    def __init__(self, num_envs: int, device: torch.device, first_env: int = 0):
         self.num_envs = num_envs
         """Number of environments."""
+        self.first_env = first_env
+        """Number of the first environment."""
         self.device = device
         """Device of the numbers."""
         self._streams: dict[str, Stream] = {}
@@ -224,15 +228,15 @@ class RandomStreams:
         """Restart all streams of some environments with new seeds.
 
         Args:
-            seed: One int: environment i gets the numbers of (seed, i). Or a list with one seed for
-                each of the ``num_envs`` environments: each gets the numbers of environment 0 of a
-                batch with its seed.
+            seed: One int: environment i gets the numbers of (seed, first_env + i). Or a list with
+                one seed for each of the ``num_envs`` environments: each gets the numbers of
+                environment 0 of a batch with its seed.
             env_ids: Indices of the environments to restart. Shape: (n,).
         """
         keys = []
         for i in env_ids.tolist():
             if isinstance(seed, int):
-                keys.append(_hash_64(f"{seed}/{i}"))
+                keys.append(_hash_64(f"{seed}/{self.first_env + i}"))
             else:
                 keys.append(_hash_64(f"{seed[i]}/0"))
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)

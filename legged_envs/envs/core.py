@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, create_empty_array
 
-from legged_envs.checks import check_choice, whole_number
+from legged_envs.checks import LARGEST_COUNT, check_choice, whole_number
 from legged_envs.envs.arguments import check_actions, check_reset_options, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.episode_log import EpisodeLog
@@ -49,6 +49,9 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     Args:
         task: The task; its ``cfg`` has robot, physics, scene and time limit.
         num_envs: Number of environments.
+        first_env: Number of the first environment. Environment i has the random numbers of
+            environment ``first_env + i`` of a larger batch, so that several processes can each
+            simulate a part of the batch.
         device: Device of the tensors and of engines that run on a GPU.
         sim: Name of the physics engine.
         array: ``"numpy"`` or ``"torch"``, the kind of arrays that are taken and returned.
@@ -69,6 +72,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         task: Task,
         num_envs: int,
         *,
+        first_env: int = 0,
         device: str = "cpu",
         sim: str = "mujoco",
         array: str = "numpy",
@@ -76,11 +80,13 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         render_mode: str | None = None,
     ):
         num_envs = whole_number("num_envs", num_envs)
+        first_env = whole_number("first_env", first_env, 0, LARGEST_COUNT - num_envs)
         check_choice("array", array, ("numpy", "torch"))
         check_choice("observations", observations, ("policy", "dict"))
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         task.cfg.check()
         self.arguments: Arguments = {
+            "first_env": first_env,
             "device": device,
             "sim": sim,
             "array": array,
@@ -95,6 +101,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Configuration of the task."""
         task.cfg = self.cfg
         self.num_envs = num_envs
+        self.first_env = first_env
+        """Number of the first environment in the batch of all processes."""
 
         self.array = array
         """Kind of arrays that are taken and returned, ``"numpy"`` or ``"torch"``."""
@@ -129,7 +137,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
 
         self.device = self.sim.device
         """Device of all tensors."""
-        self.random = RandomStreams(self.num_envs, self.device)
+        self.random = RandomStreams(self.num_envs, self.device, self.first_env)
         """Random streams of the environments."""
         self.robots = {
             name: RobotState(robot, self.step_dt) for name, robot in self.sim.robots.items()
@@ -214,9 +222,9 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Begin new episodes in all environments, or in some of them.
 
         Args:
-            seed: Gives environment i the random streams of (seed, i); a list gives one seed to
-                each. None continues the streams; the first reset draws a seed from the operating
-                system.
+            seed: Gives environment i the random streams of (seed, first_env + i); a list gives one
+                seed to each. None continues the streams; the first reset draws a seed from the
+                operating system.
             options: ``{"reset_mask": mask}`` with a mask of shape (num_envs,), bool, resets these
                 environments alone.
 

@@ -33,7 +33,8 @@ TASK = "Legged/Go2-Flat-v0"
 Kind = type[Task] | str
 BOTH = pytest.mark.parametrize("kind", [ManagerTask, StandUp])
 ROUGH = "Legged/Go2-Rough-v0"
-ALL = pytest.mark.parametrize("kind", [ManagerTask, StandUp, ROUGH, *FORMS])
+KINDS: list[Kind] = [ManagerTask, StandUp, ROUGH, *FORMS]
+ALL = pytest.mark.parametrize("kind", KINDS)
 
 
 def make(kind: Kind, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
@@ -89,6 +90,33 @@ def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(
         )
     again = stack(kind, AutoresetMode.SAME_STEP, 2)
     assert not np.array_equal(again.reset(seed=6)[0], few.reset(seed=5)[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps"), [*((kind, 25) for kind in KINDS), (ManagerTask, 500), (ROUGH, 500)]
+)
+def test_robots_of_several_processes_are_those_of_one(kind, steps, random_actions, assert_same):
+    actions = random_actions(steps, 6)
+    whole = stack(kind, AutoresetMode.SAME_STEP, 6, limit=steps // 4)
+    parts = []
+    for first_env in (0, 2, 4):
+        part = stack(kind, AutoresetMode.SAME_STEP, 2, limit=steps // 4, first_env=first_env)
+        parts.append(part)
+    first, _ = whole.reset(seed=5)
+    for part in parts:
+        rows = slice(part.unwrapped.first_env, part.unwrapped.first_env + 2)
+        assert_same(part.reset(seed=5)[0], first[rows])
+    for action in actions:
+        expected = whole.step(action)
+        for part in parts:
+            rows = slice(part.unwrapped.first_env, part.unwrapped.first_env + 2)
+            assert_same(select(part.step(action[rows]), slice(None)), select(expected, rows))
+
+
+@pytest.mark.parametrize("first_env", [-1, 2**31 - 2, 0.5, True])
+def test_a_number_that_no_robot_has_is_refused(first_env):
+    with pytest.raises(ValueError, match="first_env"):
+        make_core(make_task_cfg(TASK), 2, first_env=first_env)
 
 
 @ALL

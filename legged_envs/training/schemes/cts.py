@@ -29,8 +29,11 @@ def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
     Teacher and student robots alternate evenly over the environments, so that both occur on each
     kind of ground.
     """
-    counts = (torch.arange(env.num_envs + 1, device=env.device) * share).floor()
-    return counts.diff().unsqueeze(1)
+    # Numbers of all processes, so that a process has the roles that one environment would give.
+    numbers = torch.arange(env.num_envs + 1, device=env.device) + env.first_env
+    # In float64: float32 cannot count so many robots.
+    counts = (numbers.double() * share).floor()
+    return counts.diff().float().unsqueeze(1)
 
 
 class MixedActor(TeacherActor):
