@@ -12,6 +12,7 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.changes import apply_changes
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_command import GaitCommandCfg
 from legged_envs.tasks.kind import kind_of
 
 PolicyFunction = Callable[..., torch.Tensor]
@@ -90,6 +91,11 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
         changes["commands.velocity.kind_ranges"] = {}
         # Longer than any episode: the command stays.
         changes["commands.velocity.resampling_time_s"] = (1e6, 1e6)
+    for name, command in cfg.commands.items():
+        if isinstance(command, GaitCommandCfg):
+            # The whole ranges, which the curriculum opens in a training.
+            changes[f"commands.{name}.level"] = 1.0
+            changes[f"commands.{name}.resampling_time_s"] = (1e6, 1e6)
     return apply_changes(cfg, changes)
 
 
