@@ -14,6 +14,7 @@ from legged_envs.evaluation.conditions import (
     PolicyFunction,
     evaluation_cfg,
 )
+from legged_envs.evaluation.metrics.gaits import GaitMetrics
 from legged_envs.evaluation.metrics.mimic import MimicMetrics
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.evaluation.metrics.terrain import TerrainMetrics
@@ -27,7 +28,8 @@ EVALUATION_SEED = 90_001
 
 
 def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
-    """Return the metrics class for the kind of a task: mimic, rough ground, velocity or other."""
+    """Return the metrics class for the kind of a task: mimic, rough ground, gaits, velocity or
+    other."""
     kind = kind_of(cfg)
     if kind.imitates_motions:
         return MimicMetrics
@@ -35,6 +37,8 @@ def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
         return TaskMetrics
     if kind.has_terrain:
         return TerrainMetrics
+    if kind.has_gait_command:
+        return GaitMetrics
     return VelocityMetrics
 
 
@@ -101,8 +105,8 @@ class Evaluator:
                 ``reset`` of the policy, if it has one.
 
         Returns:
-            A `VelocityEvaluation`, `TerrainEvaluation`, `MimicEvaluation` or `TaskEvaluation`,
-            depending on the kind of task.
+            A `VelocityEvaluation`, `TerrainEvaluation`, `GaitEvaluation`, `MimicEvaluation` or
+            `TaskEvaluation`, depending on the kind of task.
         """
         if reset is None:
             reset = partial(clear_memory, policy, None)

@@ -122,8 +122,8 @@ class GaitCommand(CommandTerm):
         "gait_time",
         "foot_phase",
         "contact_schedule",
-        "_gait",
-        "_time",
+        "gait_index",
+        "stride_time",
         "_resampling",
     )
 
@@ -165,9 +165,10 @@ class GaitCommand(CommandTerm):
         self.gait_time = torch.zeros(env.num_envs, len(cfg.gaits), device=env.device)
         """Time for which each gait was commanded in the present episode, s. Shape: (num_envs,
         num_gaits)."""
-        self._gait = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
-        # Time in the stride, in strides.
-        self._time = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
+        self.gait_index = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+        """Index in ``cfg.gaits`` of the gait that was drawn last. Shape: (num_envs,), int64."""
+        self.stride_time = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
+        """Time t in the stride, in strides, in [0, 1). Shape: (num_envs,)."""
         first = torch.cat((self._offsets[0], self._middle))
 
         self.value = first.expand(env.num_envs, -1).clone()
@@ -211,7 +212,7 @@ class GaitCommand(CommandTerm):
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw gaits, styles and phases for ``env_ids`` (n,), which start an episode."""
         time = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
-        self._time = self._time.index_copy(0, env_ids, time)
+        self.stride_time = self.stride_time.index_copy(0, env_ids, time)
         self.gait_time = self.gait_time.index_fill(0, env_ids, 0.0)
         self._draw(env_ids)
 
@@ -225,7 +226,7 @@ class GaitCommand(CommandTerm):
         command = torch.cat((self._offsets[gait], style), dim=1)
         # Tensors that terms read are replaced, not written: readers may hold those of the last
         # step.
-        self._gait = self._gait.index_copy(0, env_ids, gait)
+        self.gait_index = self.gait_index.index_copy(0, env_ids, gait)
         self.value = self.value.index_copy(0, env_ids, command)
         shortest, longest = self.cfg.resampling_time_s
         self._resampling.start(env_ids, shortest + draw[:, 5] * (longest - shortest))
@@ -275,9 +276,9 @@ class GaitCommand(CommandTerm):
     def advance(self) -> None:
         """Advance the strides by one control step, and draw the commands whose time is over."""
         step_dt = self._env.step_dt
-        share = torch.nn.functional.one_hot(self._gait, len(self.cfg.gaits))
+        share = torch.nn.functional.one_hot(self.gait_index, len(self.cfg.gaits))
         self.gait_time = self.gait_time + share * step_dt
-        self._time = (self._time + step_dt / self.period).remainder_(1.0)
+        self.stride_time = (self.stride_time + step_dt / self.period).remainder_(1.0)
         due = self._resampling.advance()
         if due is not None:
             self._draw(due)
@@ -286,7 +287,7 @@ class GaitCommand(CommandTerm):
 
     def _follow_time(self) -> None:
         """Compute what follows from the time of the stride, and from the gait."""
-        phase = self._time.unsqueeze(1) + self.offsets @ self._mixing.T
+        phase = self.stride_time.unsqueeze(1) + self.offsets @ self._mixing.T
 
         self.foot_phase = phase.remainder_(1.0)
         """Phase of each foot: it should stand below 0.5, and swing above. Shape: (num_envs,
@@ -301,7 +302,9 @@ class GaitCommand(CommandTerm):
     def _follow_velocity(self) -> None:
         """Let all feet stand where the velocity command is to stand still."""
         terms = self._env.commands.terms
-        check_known("GaitCommandCfg.velocity: there is no command", (self.cfg.velocity,), terms, "")
+        check_known(
+            "GaitCommandCfg.velocity: there is no command", (self.cfg.velocity,), terms, "commands"
+        )
         velocity = terms[self.cfg.velocity]
         self.moving = velocity.moving
         self.still = velocity.still

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_command import GaitCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
 
 
@@ -24,6 +25,9 @@ class TaskKind:
     balances: bool
     """True if the robot must balance on two feet or two wheels."""
 
+    has_gait_command: bool = False
+    """True if the task has a gait command: which feet swing together, and how."""
+
     @property
     def follows_velocity(self) -> bool:
         """True if the task has a velocity command and no reference motions."""
@@ -34,13 +38,17 @@ def kind_of(cfg: TaskCfg) -> TaskKind:
     """Return the kind of a task from its commands, its ground and the feet of its robot."""
     # By the class of a command and not by its name, which is free in tasks of other packages.
     has_motion = False
+    has_gait = False
     for command in cfg.commands.values():
         if isinstance(command, MotionCommandCfg):
             has_motion = True
+        if isinstance(command, GaitCommandCfg):
+            has_gait = True
     return TaskKind(
         imitates_motions=has_motion,
         has_velocity_command=isinstance(cfg.commands.get("velocity"), VelocityCommandCfg),
         has_terrain=cfg.scene.terrain is not None,
         # Wheels count as feet.
         balances=len(cfg.robot.foot_names) == 2,
+        has_gait_command=has_gait,
     )

@@ -26,6 +26,7 @@ from legged_envs.managers import (
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
+from legged_envs.mdp.gait_command import GaitCommand
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, TRON1_SF, RobotCfg
@@ -610,7 +611,7 @@ def test_a_robot_placed_on_its_feet_has_not_landed():
 
 
 FLAT = [task_id for task_id in registered_tasks if task_id.endswith("-Flat-v0")]
-EVERY_ROBOT = pytest.mark.parametrize("task_id", FLAT)
+EVERY_ROBOT = pytest.mark.parametrize("task_id", [*FLAT, "Legged/Go2-Gaits-v0"])
 
 
 def symmetric(robot: RobotCfg, folder: Path) -> RobotCfg:
@@ -678,13 +679,24 @@ def mirrored_pair(cfg: TaskCfg, seed: int) -> CoreVectorEnv:
         both, joint_pair(pose + 0.2 * rng.normal(size=n)), joint_pair(rng.normal(size=n))
     )
     env.commands.terms["velocity"].hold(pair(rng.uniform(-1, 1, 3), (1.0, -1.0, -1.0)))
-    if "gait" in env.commands.terms:
-        env.commands.terms["gait"].hold(rng.uniform() + torch.tensor((0.0, 0.5)))
+    gait = env.commands.terms.get("gait")
+    if isinstance(gait, GaitCommand):
+        hold_mirrored_gaits(gait, rng)
+    elif gait is not None:
+        gait.hold(rng.uniform() + torch.tensor((0.0, 0.5)))
     for step in range(3):
         one = torch.from_numpy(rng.uniform(-1, 1, n).astype(np.float32))
         action = torch.stack((one, mirrored_action(one)))
         env.actions.process(action) if step < 2 else env.step(action)
     return env
+
+
+def hold_mirrored_gaits(gait: GaitCommand, rng: np.random.Generator) -> None:
+    """Hold a gait of two robots with any offsets: what left legs do of one, right legs do of the other."""
+    first, second, third, time = rng.uniform(0.0, 1.0, 4)
+    style = (0.4, 0.1, 0.25, 0.2)
+    gait.stride_time = torch.tensor((time, (time + first + third) % 1.0), dtype=torch.float32)
+    gait.hold(torch.tensor(((first, second, third, *style), (-first, second, -third, *style))))
 
 
 @EVERY_ROBOT

@@ -1,0 +1,183 @@
+"""Metrics of a task with a gait command: how well each gait and its style are followed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Column, Table
+
+from legged_envs.evaluation.conditions import after_settling, format_measure, mean_over_steps
+from legged_envs.evaluation.metrics.task import Measures, Rollout
+from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, VelocityMetrics
+from legged_envs.mdp.gait_command import STYLE, GaitCommand
+
+LEAST_SWING = 0.05
+"""Shortest swing that counts, s. A shorter one is a foot that bounces as it lands."""
+
+STYLE_UNITS = {"period": "s", "clearance": "m", "height": "m", "pitch": "rad"}
+"""Unit of each number of a style."""
+
+
+@dataclass
+class GaitResult:
+    """How well the episodes of one gait followed their style.
+
+    Each episode has its own style. Errors are absolute differences between its command and its
+    measured mean, averaged over episodes.
+    """
+
+    episodes: int
+    """Number of episodes with this gait."""
+    falls: float
+    """Fraction of these episodes that a termination ended, such as a fall."""
+    lin_vel_error: float
+    """Error of the horizontal velocity relative to its command, m/s."""
+    on_schedule: float
+    """Fraction of the time during which a foot is on the ground, or not, as the gait asks."""
+    commanded: dict[str, float]
+    """Mean command of each number of the style, s, m, m and rad."""
+    measured: dict[str, float]
+    """Mean of each measured number of the style, s, m, m and rad."""
+    errors: dict[str, float]
+    """Mean absolute error of each number of the style, s, m, m and rad."""
+    period_error: float
+    """Mean absolute error of the period relative to its command, as a fraction."""
+
+
+@dataclass
+class GaitEvaluation(VelocityEvaluation):
+    """Result of the evaluation of a policy on a task with gait commands."""
+
+    gaits: dict[str, GaitResult] | None = None
+    """Results of the episodes of each gait, by its name."""
+
+    def print(self, console: Console) -> None:
+        """Print the tables of `VelocityEvaluation`, and a table of the gaits.
+
+        It has the mean command, the mean measured value and the mean error of each number.
+        """
+        super().print(console)
+        assert self.gaits is not None
+        names = ("episodes", "falls", "on schedule", *STYLE)
+        columns = [Column(name, justify="right") for name in names]
+        title = "gaits: command → measured (mean error)"
+        table = Table("gait", *columns, title=title)
+        for gait, result in self.gaits.items():
+            cells = [str(result.episodes)]
+            cells.append(format_measure(result.falls, ".1%"))
+            cells.append(format_measure(result.on_schedule, ".1%"))
+            for name in STYLE:
+                cells.append(_style_cell(result, name))
+            table.add_row(gait, *cells)
+        console.print(table)
+
+
+def _style_cell(result: GaitResult, name: str) -> str:
+    commanded = format_measure(result.commanded[name], ".3f")
+    measured = format_measure(result.measured[name], ".3f")
+    if name == "period":
+        error = format_measure(result.period_error, ".1%")
+    else:
+        error = format_measure(result.errors[name], ".3f")
+    return f"{commanded} → {measured} {STYLE_UNITS[name]} ({error})"
+
+
+class GaitMetrics(VelocityMetrics):
+    """Metrics of a task with a gait command.
+
+    Each episode has one gait and one style, which the evaluation draws from the whole ranges.
+    """
+
+    @property
+    def _command(self) -> GaitCommand:
+        for term in self._core.commands.terms.values():
+            if isinstance(term, GaitCommand):
+                return term
+        raise ValueError("the task has no gait command")
+
+    def measures(self, info: Mapping[str, Any]) -> Measures:
+        measures = super().measures(info)
+        robot = self._core.robot
+        command = self._command
+        should_stand = command.contact_schedule > 0.5
+        agrees = robot.foot_contact == should_stand
+        measures["on_schedule"] = agrees.float().mean(1)
+        # With the nose down by p, gravity points to sin p ahead.
+        measures["pitch"] = robot.projected_gravity[:, 0].clamp(-1.0, 1.0).asin()
+        measures["gait_index"] = command.gait_index.float()
+        measures["style"] = command.value[:, 3:]
+        return measures
+
+    def result(
+        self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
+    ) -> GaitEvaluation:
+        walk = super().result(values, alive, standing)
+        return GaitEvaluation(**asdict(walk), gaits=self._gait_results(values, alive))
+
+    def _gait_results(self, values: Measures, alive: torch.Tensor) -> dict[str, GaitResult]:
+        counted = after_settling(alive, self._core.step_dt)
+        # One gait and style in each episode: those of its first step.
+        gait = values["gait_index"][0].long()
+        commanded = values["style"][0]
+        style = self._measured_style(values, counted)
+        measured = torch.stack([style[name] for name in STYLE], dim=1)
+        on_schedule = mean_over_steps(values["on_schedule"], counted)
+        lin_vel_error = mean_over_steps(values["lin_vel_error"], counted)
+        fell = (~alive[-1]).float()
+        results = {}
+        for index, name in enumerate(self._command.cfg.gaits):
+            rows = gait == index
+            error = (measured[rows] - commanded[rows]).abs()
+            results[name] = GaitResult(
+                episodes=int(rows.sum()),
+                falls=fell[rows].mean().item(),
+                lin_vel_error=lin_vel_error[rows].nanmean().item(),
+                on_schedule=on_schedule[rows].nanmean().item(),
+                commanded=_by_name(commanded[rows]),
+                measured=_by_name(measured[rows]),
+                errors=_by_name(error),
+                period_error=(error[:, 0] / commanded[rows, 0]).nanmean().item(),
+            )
+        return results
+
+    def _measured_style(self, values: Measures, counted: torch.Tensor) -> Measures:
+        """Return the measured period, clearance, height and pitch of each episode.
+
+        NaN for an episode without two strides. Shapes: (n,).
+        """
+        is_swing = values["swing_time"] >= LEAST_SWING
+        landed = (values["landed"] > 0.0) & is_swing & counted.unsqueeze(2)
+        num_swings = landed.sum((0, 2))
+        clearance = (values["swing_height"] * landed).sum((0, 2)) / num_swings
+        return {
+            "period": mean_stride_time(landed, self._core.step_dt),
+            "clearance": clearance,
+            "height": mean_over_steps(values["base_height"], counted),
+            "pitch": mean_over_steps(values["pitch"], counted),
+        }
+
+
+def mean_stride_time(landed: torch.Tensor, step_dt: float) -> torch.Tensor:
+    """Return the mean time between two landings of a foot, over all feet of each robot.
+
+    Args:
+        landed: True where a foot lands. Shape: (steps, n, num_feet), bool.
+        step_dt: Duration of a control step, s.
+
+    Returns:
+        Mean times, s. NaN for robots of which no foot landed twice. Shape: (n,).
+    """
+    steps = torch.arange(len(landed), device=landed.device).view(-1, 1, 1)
+    first = torch.where(landed, steps, len(landed)).amin(0)
+    last = torch.where(landed, steps, -1).amax(0)
+    strides = (landed.sum(0) - 1).clamp(min=0)
+    # A foot without a stride has no time between landings either.
+    time = torch.where(strides > 0, last - first, 0)
+    return time.sum(1) * step_dt / strides.sum(1)
+
+
+def _by_name(rows: torch.Tensor) -> dict[str, float]:
+    """Return the mean over episodes (n, 4) of each number of a style, by its name."""
+    return dict(zip(STYLE, rows.nanmean(0).tolist(), strict=True))
