@@ -38,6 +38,7 @@ from legged_envs.cli.train import train
 from legged_envs.cli.unknown_words import (
     GENERAL_OPTIONS,
     IMPORT_OPTION,
+    check_repeated_options,
     explain_unknown_word,
 )
 from legged_envs.errors import is_mistake
@@ -221,8 +222,10 @@ def parse_options(name: str, words: list[str]) -> Any:
 
     Raises:
         SystemExit: After the help of the verb was printed.
-        ValueError: If a word is not an option of the verb, or its value is wrong or missing.
+        ValueError: If a word is not an option of the verb, an option is given twice, or its value
+            is wrong or missing.
     """
+    check_repeated_options(words)
     verb = VERBS[name]
     program = f"legged-envs {name}"
     printed = io.StringIO()

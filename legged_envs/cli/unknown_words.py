@@ -1,5 +1,6 @@
-"""Explains words of a command line that no option takes, and names the word that was meant."""
+"""Explains words of a command line that no option takes, and refuses options given twice."""
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -39,6 +40,25 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
         known.extend(ALGORITHMS)
     question = did_you_mean(word, known)
     return f"unexpected {word!r}; {question}".rstrip("; ")
+
+
+def check_repeated_options(words: Sequence[str]) -> None:
+    """Refuse an option that is given twice, of which only the last values would count.
+
+    Args:
+        words: The words after the name of a verb.
+
+    Raises:
+        ValueError: If an option is given twice. The message names it.
+    """
+    seen = set()
+    for word in words:
+        if not word.startswith("--"):
+            continue
+        name = word.partition("=")[0].replace("_", "-")
+        if name in seen:
+            raise ValueError(f"{name} is given twice: write all of its values after one {name}")
+        seen.add(name)
 
 
 def option_names(options: type[Any], prefix: str = "--") -> list[str]:

@@ -548,6 +548,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"train {GO2} mmppo", f"'{GO2}' .*ppo.* mmppo"),
         (f"train {MIMIC} --clips trott", "'trott'.*'trot'"),
         (f"train {GO2} --changes rewards.torque.weight 1", "rewards.*'torque'.*'torques'"),
+        (f"train {GO2} --changes sim.dt 0.004 --seed 2 --changes events.push None", "--changes"),
         (f"train {GO2} --changes rewards.torques.weight", r"--changes: .* --changes \[STR VALUE"),
         (f"train {GO2} --resume empty", "'empty/checkpoint.pt'"),
         (f"train {GO2} --run-dir file", "--run-dir .*'file'"),
