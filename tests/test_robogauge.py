@@ -155,17 +155,17 @@ def test_commands_are_clipped_to_those_of_the_training_if_asked_for(
 def test_the_ground_is_the_top_of_boxes_and_not_the_robot() -> None:
     model = mujoco.MjModel.from_xml_string("""<mujoco><worldbody>
         <geom type="plane" size="0 0 .1"/>
-        <geom type="box" pos="1 0 .1" size=".25 5 .1"/>
+        <geom type="box" pos="1 0 .1" size=".25 .25 .1"/>
         <body pos="0 0 3"><freejoint/><geom type="box" size=".3 .3 .1" group="3"/></body>
     </worldbody></mujoco>""")
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     ground = Ground(model, data, 0.1)
-    points = np.array([[0.01, 0.0], [0.99, 0.3], [0.73, 0.0], [1.33, 0.0]])
+    points = np.array([[0.01, 0.0], [0.99, 0.01], [0.73, 0.01], [0.91, 0.27]])
     assert ground(points, "lowest").tolist() == pytest.approx([0.0, 0.2, 0.0, 0.0])
-    # The corners of x = 0.7 are on the plane, those of x = 0.8 on the box.
+    # Corners at x = 0.7 and at y = 0.3 are on the plane, those at x = 0.8 and y = 0.2 on the box.
     for lookup in ("bilinear", "height"):
-        assert ground(points, lookup).tolist() == pytest.approx([0.0, 0.2, 0.06, 0.0], abs=1e-6)
+        assert ground(points, lookup).tolist() == pytest.approx([0.0, 0.2, 0.06, 0.06], abs=1e-6)
 
 
 # --- what cannot be driven --------------------------------------------------------------------------------------------
