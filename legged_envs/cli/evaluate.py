@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 from legged_envs.checks import whole_number
 from legged_envs.cli.foreign import is_foreign
 from legged_envs.cli.tiles import choose_tiles, terrain_of_task
-from legged_envs.policy.header import record_evaluation, without_nan
+from legged_envs.policy.header import (
+    EVALUATION_KEY,
+    HARSH_KEY,
+    record_evaluation,
+    without_nan,
+)
 from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
@@ -49,6 +54,9 @@ class EvaluateCfg(MotionFileOptions):
     picture: Path | None = None
     """Draw the share of episodes that cross each kind and level of tile into this .png, for tasks
     on rough ground."""
+    harsh: bool = False
+    """Evaluate under harsh conditions: slippery ground, a payload, delayed actions, more noise, and
+    commands that are reversed at speed. For tasks that follow velocity commands."""
     record: bool = False
     """Write the numbers into the policy's file, where `legged-envs list` finds them. Only for the
     policy's own task."""
@@ -84,7 +92,8 @@ def evaluate(cfg: EvaluateCfg) -> None:
     seed = EVALUATION_SEED if cfg.seed is None else cfg.seed
     numbers = run_evaluation(cfg, policy, task, seed)
     if cfg.record:
-        record_evaluation(file, {"seed": seed, **numbers})
+        key = HARSH_KEY if cfg.harsh else EVALUATION_KEY
+        record_evaluation(file, {"seed": seed, **numbers}, key)
     if cfg.json is not None:
         conditions = {
             "task_id": cfg.task_id,
@@ -116,7 +125,7 @@ def run_evaluation(
     from legged_envs.runs.progress import LINE_INTERVAL, showing
 
     groups = tuple(policy.inputs)
-    evaluator = Evaluator(cfg.task_id, task, cfg.episodes, cfg.sim, groups, cfg.device)
+    evaluator = Evaluator(cfg.task_id, task, cfg.episodes, cfg.sim, groups, cfg.device, cfg.harsh)
     core = evaluator.core
     # A policy with other observations fails here, and not in the middle of the episodes.
     policy.check(core)

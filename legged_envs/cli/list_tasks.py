@@ -6,7 +6,14 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from legged_envs.policy.header import HEADLINE_COLUMNS, headline, read_evaluation
+from legged_envs.policy.header import (
+    HARSH_COLUMN,
+    HARSH_KEY,
+    HEADLINE_COLUMNS,
+    harsh_headline,
+    headline,
+    read_evaluation,
+)
 from legged_envs.system_checks import check_installed, check_output
 from legged_envs.tasks import TASKS, make_task_cfg, plain_id
 
@@ -27,7 +34,7 @@ def list_tasks(cfg: ListCfg) -> None:
     """List the registered tasks: robot, joints, whether a policy ships, and how well it walks.
 
     The numbers were measured when the policy was made: errors of the velocity command, falls,
-    imitated motions, crossed tiles. "-" was not measured.
+    imitated motions, crossed tiles, and the same under harsh conditions. "-" was not measured.
     """
     if cfg.picture is not None:
         # A picture takes long to draw. That it can be written is checked before.
@@ -52,7 +59,7 @@ def print_table(task_ids: list[str], detailed: bool) -> None:
     if detailed:
         heads = ["robot", "joints", "observation groups", "costs (limit)"]
     else:
-        heads = ["robot", "joints", "policy", *HEADLINE_COLUMNS]
+        heads = ["robot", "joints", "policy", *HEADLINE_COLUMNS, HARSH_COLUMN]
     columns = [Column(head, overflow="fold") for head in heads]
     # Ids are copied into commands, so they are not broken into two lines.
     table = Table(Column("id", no_wrap=True), *columns)
@@ -74,9 +81,10 @@ def describe_shipped_policy(task_id: str) -> list[str]:
     robot = make_task_cfg(task_id).robot
     cells = [robot.name, str(robot.num_joints)]
     if task_id in SHIPPED:
-        evaluation = read_evaluation(shipped_file(task_id))
+        file = shipped_file(task_id)
         cells.append("ships")
-        cells.extend(headline(evaluation))
+        cells.extend(headline(read_evaluation(file)))
+        cells.append(harsh_headline(read_evaluation(file, HARSH_KEY)))
     return cells
 
 

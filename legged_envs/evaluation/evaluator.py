@@ -14,7 +14,9 @@ from legged_envs.evaluation.conditions import (
     PolicyFunction,
     evaluation_cfg,
 )
+from legged_envs.evaluation.harsh import check_can_be_harsh, harsh_cfg
 from legged_envs.evaluation.metrics.gaits import GaitMetrics
+from legged_envs.evaluation.metrics.harsh import HarshMetrics
 from legged_envs.evaluation.metrics.mimic import MimicMetrics
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.evaluation.metrics.terrain import TerrainMetrics
@@ -56,6 +58,10 @@ class Evaluator:
         groups: Names of the observation groups that are the arguments of a policy, in order. Empty:
             the usual groups of the kind of task.
         device: Torch device of the environments.
+        harsh: True: harsh conditions (:mod:`legged_envs.evaluation.harsh`).
+
+    Raises:
+        ValueError: With ``harsh``, if the task does not follow velocity commands alone.
     """
 
     def __init__(
@@ -66,11 +72,17 @@ class Evaluator:
         sim: str = "mujoco",
         groups: Sequence[str] = (),
         device: str = "cpu",
+        harsh: bool = False,
     ):
+        trained = cfg
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
         # The physics are those of the task, also for a policy that was trained on coarser ones.
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
+        if harsh:
+            check_can_be_harsh(task_id, trained)
+            cfg = harsh_cfg(cfg, trained)
+            metrics = HarshMetrics
         self._envs = gym.make_vec(
             task_id,
             num_envs=num_envs,
@@ -106,7 +118,8 @@ class Evaluator:
 
         Returns:
             A `VelocityEvaluation`, `TerrainEvaluation`, `GaitEvaluation`, `MimicEvaluation` or
-            `TaskEvaluation`, depending on the kind of task.
+            `TaskEvaluation`, depending on the kind of task; a `HarshEvaluation` under harsh
+            conditions.
         """
         if reset is None:
             reset = partial(clear_memory, policy, None)

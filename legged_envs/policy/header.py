@@ -15,22 +15,35 @@ Facts: TypeAlias = dict[str, Any]
 HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
 """Titles of the table columns for the main results of an evaluation, which `headline` returns."""
 
+HARSH_COLUMN = "under harsh conditions"
+"""Title of the table column for the results that `harsh_headline` returns."""
+
 HEADLINE_LEVELS = (3, 6)
 """Levels of rough ground that `headline` gives the crossings of. The first level of a task is 0."""
 
 EVALUATION_KEY = "evaluation"
 """Name of the text entry that holds the evaluation, as JSON."""
 
+HARSH_KEY = "harsh_evaluation"
+"""Name of the text entry that holds the evaluation under harsh conditions, as JSON."""
 
-def read_evaluation(path: Path) -> Facts:
-    """Return the evaluation in the header of a safetensors file, empty if there is none."""
+
+def read_evaluation(path: Path, key: str = EVALUATION_KEY) -> Facts:
+    """Return an evaluation in the header of a safetensors file, empty if there is none.
+
+    Args:
+        path: Policy file.
+        key: Name of the text entry, ``EVALUATION_KEY`` or ``HARSH_KEY``.
+    """
     header, _ = read_header(path)
     metadata = header.get(METADATA_KEY, {})
-    evaluation: Facts = json.loads(metadata.get(EVALUATION_KEY, "{}"))
+    evaluation: Facts = json.loads(metadata.get(key, "{}"))
     return evaluation
 
 
-def record_evaluation(path: Path, evaluation: Mapping[str, object]) -> None:
+def record_evaluation(
+    path: Path, evaluation: Mapping[str, object], key: str = EVALUATION_KEY
+) -> None:
     """Write an evaluation into the header of a safetensors file.
 
     It replaces an earlier one. Everything else in the file stays as it is, byte for byte.
@@ -38,11 +51,12 @@ def record_evaluation(path: Path, evaluation: Mapping[str, object]) -> None:
     Args:
         path: Policy file.
         evaluation: Values that JSON can represent.
+        key: Name of the text entry, ``EVALUATION_KEY`` or ``HARSH_KEY``.
     """
     header, end = read_header(path)
     # safetensors allows free text entries: other programs still read the file.
     texts = header.setdefault(METADATA_KEY, {})
-    texts[EVALUATION_KEY] = json.dumps(without_nan(evaluation))
+    texts[key] = json.dumps(without_nan(evaluation))
     tensors = path.read_bytes()[end:]
     write_whole(path, join_header(header, tensors))
 
@@ -101,6 +115,25 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
     if reward is not None:
         remarks.append(f"reward {reward:.1f}/s")
     return lin_vel, ang_vel, falls, ", ".join(remarks)
+
+
+def harsh_headline(evaluation: Facts) -> str:
+    """Return the main results of an evaluation under harsh conditions as a text.
+
+    They are the error of the velocity command, falls, crossed tiles, and the share of the time in
+    which a foot is on the ground after a stop. The text is empty without an evaluation.
+    """
+    if not evaluation:
+        return ""
+    error = _error_cell(evaluation, "lin_vel_error")
+    parts = [f"{error} m/s", f"{evaluation['falls']:.0%} fall"]
+    crossed = evaluation.get("crossed")
+    if crossed is not None:
+        parts.append(f"{crossed:.0%} cross their tile")
+    contact = evaluation.get("still_contact")
+    if contact is not None:
+        parts.append(f"feet {contact:.0%} down at a stop")
+    return ", ".join(parts)
 
 
 def _known_mean(values: Sequence[float | None]) -> float | None:

@@ -23,6 +23,12 @@ TREAD = 0.31
 STEP_FACTOR = 1.25
 """Factor on the largest height of steps. A Go2's are 0.23 m at the last level."""
 
+FINE_CELL = 0.05
+"""Distance between neighbouring points of the height field, m."""
+
+FINE_BORDER = 5.0
+"""Width of the flat margin around the tiles, m."""
+
 LIFT_FACTOR = 1.4
 """Factor on the height to which feet are lifted: 0.14 m for a Go2."""
 
@@ -147,6 +153,15 @@ def _steepen_stairs(cfg: TaskCfg) -> None:
         kind.params["width"] = TREAD
 
 
+def _sharpen_risers(cfg: TaskCfg) -> None:
+    # A riser falls over the distance between two points of the height field: one of 0.2 m has 63°
+    # with 0.1 m and 76° with 0.05 m, which costs a tenth of the environment's steps per second.
+    # The narrower margin makes up for the memory of the finer field.
+    assert cfg.scene.terrain is not None
+    cfg.scene.terrain.horizontal_scale = FINE_CELL
+    cfg.scene.terrain.border = FINE_BORDER
+
+
 def _lift_feet(cfg: TaskCfg) -> None:
     # Robots that stop at a riser lifted their front feet by 3 to 8 cm.
     clearance = cfg.rewards.get("foot_clearance")
@@ -172,6 +187,7 @@ CHANGES: Mapping[str, Callable[[TaskCfg], None]] = {
     "commands": _command_suddenly,
     "friction": _lower_friction,
     "stairs": _steepen_stairs,
+    "risers": _sharpen_risers,
     "clearance": _lift_feet,
     "progress": _punish_stops,
 }

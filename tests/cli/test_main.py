@@ -34,7 +34,7 @@ from legged_envs.evaluation import bench
 from legged_envs.evaluation.conditions import COMMAND_RANGES, command_ranges, evaluation_cfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.header import HARSH_KEY, read_evaluation
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import (
     Policy,
@@ -446,16 +446,28 @@ def listed(capsys: pytest.CaptureFixture[str], task_id: str) -> list[str]:
 
 
 def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "240")
     path = write_run(tmp_path / "run") / "policy.safetensors"
     monkeypatch.setattr("legged_envs.policy.policy.shipped_file", lambda task_id: path)
     monkeypatch.setattr("legged_envs.policy.policy.SHIPPED", {GO2: path})
-    assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", ""]
-    assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 5]
+    assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", "", ""]
+    assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 6]
     cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), "--episodes", "2", "--record"])
     capsys.readouterr()
     errors = [read_evaluation(path)[name] for name in ("lin_vel_error", "ang_vel_error")]
-    assert listed(capsys, GO2)[3:] == ["ships", *(f"{error:.3f}" for error in errors), "0.0%", ""]
+    assert listed(capsys, GO2)[3:] == [
+        "ships",
+        *(f"{error:.3f}" for error in errors),
+        "0.0%",
+        "",
+        "",
+    ]
+    monkeypatch.setattr("legged_envs.evaluation.metrics.harsh.HarshMetrics.EPISODE_SECONDS", 1.5)
+    words = ["--episodes", "2", "--record", "--harsh"]
+    cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), *words])
+    capsys.readouterr()
+    error = read_evaluation(path, HARSH_KEY)["lin_vel_error"]
+    assert listed(capsys, GO2)[-1] == f"{error:.3f} m/s, 0% fall"
     assert read_evaluation(path)["episodes"] == 2 and "costs" in read_evaluation(path)
 
 
