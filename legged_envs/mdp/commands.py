@@ -170,7 +170,7 @@ class VelocityCommand(CommandTerm):
         ValueError: A field of ``cfg`` is wrong. The message names it.
     """
 
-    STATE = (
+    STATE: tuple[str, ...] = (
         "value",
         "moving",
         "still",
