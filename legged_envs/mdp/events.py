@@ -126,6 +126,26 @@ def randomize_gains(
     env.sim.set_parameter("kd", kd, env_ids)
 
 
+def randomize_joint_parameter(
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    parameter: str,
+    range: Range,
+) -> None:
+    """Set a parameter of the joints to a drawn value, which is the same for all joints of a robot.
+
+    Args:
+        parameter: ``"armature"``, kg·m², or in the engine ``"mujoco"`` ``"joint_damping"``,
+            N·m·s/rad, or ``"joint_friction"``, N·m.
+        range: Bounds of the value.
+    """
+    low, high = range
+    num_joints = env.sim.default_parameter(parameter).shape[1]
+    values = random.uniform(low, high, 1, env_ids)
+    env.sim.set_parameter(parameter, values.expand(-1, num_joints), env_ids)
+
+
 def reset_root(
     env: Env,
     env_ids: Tensor,

@@ -209,6 +209,8 @@ class Simulation(RobotQuantities, TableRepr):
         - ``"kp"``, ``"kd"`` (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an
           actuator has no such gain.
         - ``"armature"`` (num_envs, num_joints): reflected rotor inertias, kg·m².
+        - ``"joint_damping"``, ``"joint_friction"`` (num_envs, num_joints): damping, N·m·s/rad, and
+          dry friction, N·m, of the joints beside their motors; in the engine ``"mujoco"`` alone.
 
         Raises:
             ValueError: There is no parameter of this name.

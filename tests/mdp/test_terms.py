@@ -1059,6 +1059,15 @@ def test_the_gains_of_all_joints_are_multiplied_by_the_same_two_factors():
     assert abs(np.corrcoef(factors[0][:, 0], factors[1][:, 0])[0, 1]) < 0.25
 
 
+@pytest.mark.parametrize("parameter", ["armature", "joint_damping", "joint_friction"])
+def test_all_joints_of_a_robot_get_one_drawn_value(parameter):
+    params = {"parameter": parameter, "range": (0.1, 0.3)}
+    env = event_env(x=EventTermCfg(events.randomize_joint_parameter, "startup", params=params))
+    values = env.sim.get_parameter(parameter)
+    assert_uniform(values[:, 0], 0.1, 0.3)
+    assert torch.equal(values, values[:, :1].expand_as(values))
+
+
 def test_robots_are_placed_upright_with_the_heading_height_and_velocity_asked_for():
     params = {"yaw": (-1.0, 2.0), "height": (0.0, 0.4), "velocity": 0.3}
     env = event_env(x=EventTermCfg(events.reset_root, "reset", params=params))

@@ -141,6 +141,8 @@ def plain_model(
     model.body_mass[1:] = value["body_mass"]
     model.body_ipos[1:] = value["com"]
     model.dof_armature[6:] = value["armature"]
+    model.dof_damping[6:] = value["joint_damping"]
+    model.dof_frictionloss[6:] = value["joint_friction"]
     model.actuator_gainprm[:, 0] = value["kp"]
     model.actuator_biasprm[:, 1] = -value["kp"]
     model.actuator_biasprm[:, 2] = -value["kd"]
@@ -302,7 +304,8 @@ def test_500_control_steps_are_bit_identical_to_a_plain_mj_step_loop(num_threads
 
 
 PARAMETERS = pytest.mark.parametrize(
-    "name", ["friction", "body_mass", "com", "kp", "kd", "armature"]
+    "name",
+    ["friction", "body_mass", "com", "kp", "kd", "armature", "joint_damping", "joint_friction"],
 )
 
 
@@ -322,6 +325,8 @@ def test_a_parameter_changes_the_model_of_its_environment_and_the_constants_that
         "body_ipos",
         "body_invweight0",
         "dof_armature",
+        "dof_damping",
+        "dof_frictionloss",
         "dof_invweight0",
         "actuator_gainprm",
         "actuator_biasprm",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from legged_envs.compat.legged_gym.terms import BUILTIN_REWARDS
@@ -26,6 +27,7 @@ class BuiltinRewards:
 
     core: Any
     cfg: Any
+    simulator: Any
 
     def _builtin_reward(self, name: str) -> Tensor:
         # Read in every step, so that values may be changed while a task runs.
@@ -100,9 +102,33 @@ class BuiltinRewards:
         """Return :func:`~legged_envs.mdp.rewards.feet_slip`."""
         return self._builtin_reward("feet_slip")
 
+    def _reward_foot_acc(self) -> Tensor:
+        """Return the squared accelerations of the feet, (m/s²)²: Σ ‖a_f‖²."""
+        simulator = self.simulator
+        change = simulator.feet_vel - simulator.last_feet_vel
+        return (change / self.core.step_dt).square().sum(dim=(1, 2))
+
     def _reward_foot_clearance(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.foot_clearance`."""
-        return self._builtin_reward("foot_clearance")
+        """Return exp(−Σ ‖v_f,xy‖ (z_f − target − offset)² / sigma), as LeggedGym-Ex has it.
+
+        z_f is the height of a foot's origin above the ground, m. With ``cfg.rewards.params`` it is
+        :func:`~legged_envs.mdp.rewards.foot_clearance`.
+        """
+        cfg = self.cfg.rewards
+        if hasattr(cfg.params, "foot_clearance"):
+            return self._builtin_reward("foot_clearance")
+        robot = self.core.robot
+        # The engine's height is that of the foot's origin above the ground under it.
+        error = robot.foot_height - cfg.foot_clearance_target - cfg.foot_height_offset
+        weighted = error.square() * robot.foot_speed
+        return torch.exp(-weighted.sum(1) / cfg.foot_clearance_tracking_sigma)
+
+    def _reward_feet_contact_forces(self) -> Tensor:
+        """Return the forces on the feet above ``max_contact_force``, N, each at most 450."""
+        robot = self.core.robot
+        forces = robot.contact_force[:, robot.feet]
+        excess = forces - self.cfg.rewards.max_contact_force
+        return excess.clamp(0.0, 450.0).sum(1)
 
     def _reward_foot_landing_vel(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.foot_landing_vel`."""

@@ -191,6 +191,14 @@ class LeggedRobotCfg:
         """Share of a joint's torque limit above which ``torque_limits`` counts."""
         about_landing_threshold: float = 0.05
         """Height of a foot below which ``foot_landing_vel`` counts its downward speed, m."""
+        foot_clearance_target: float = 0.04
+        """Height of a swinging foot above its stance that ``foot_clearance`` rewards, m."""
+        foot_height_offset: float = 0.0
+        """Height of a foot's origin above the ground in stance, m."""
+        foot_clearance_tracking_sigma: float = 0.01
+        """Error at which ``foot_clearance`` is 1/e, m³/s."""
+        max_contact_force: float = 100.0
+        """Force on a foot above which ``feet_contact_forces`` counts, N."""
         base_height_target: float = 1.0
         """Height of the base above the ground that ``base_height`` compares with, m."""
 
@@ -245,6 +253,18 @@ class LeggedRobotCfg:
         """Range of the factor of position gains; that of velocity gains must be equal to it."""
         kd_range: Sequence[float] = (0.8, 1.2)
         """Range of the factor of velocity gains."""
+        randomize_joint_armature: bool = False
+        """True to draw the armature of the joints when an environment is seeded."""
+        joint_armature_range: Sequence[float] = (0.0, 0.05)
+        """Range of the armature, kg·m², one value for all joints of a robot."""
+        randomize_joint_friction: bool = False
+        """True to draw the dry friction of the joints when an environment is seeded."""
+        joint_friction_range: Sequence[float] = (0.0, 0.1)
+        """Range of the dry friction, N·m, one value for all joints of a robot."""
+        randomize_joint_damping: bool = False
+        """True to draw the damping of the joints when an environment is seeded."""
+        joint_damping_range: Sequence[float] = (0.0, 1.0)
+        """Range of the damping beside the motors, N·m·s/rad, one value for all joints."""
         push_robots: bool = True
         """True to push the robots now and then."""
         push_interval_s: float | tuple[float, float] = 15.0
@@ -255,6 +275,12 @@ class LeggedRobotCfg:
         """True to delay the actions of an episode by a drawn number of control steps."""
         ctrl_delay_step_range: Sequence[int] = (0, 1)
         """Range of the delay, control steps; at most 1, and the lower end is 0 in any case."""
+
+    class sensor:
+        """Sensors of the robot."""
+
+        add_depth: bool = False
+        """False: tasks have no depth cameras."""
 
     class normalization:
         """Bounds and factors of observations and actions."""

@@ -6,15 +6,13 @@ from legged_envs.checks import check_spelling
 from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
 
 FIXED_VALUES: dict[str, object] = {
-    "domain_rand.randomize_joint_armature": False,
-    "domain_rand.randomize_joint_friction": False,
-    "domain_rand.randomize_joint_damping": False,
     "domain_rand.push_links": False,
     "asset.fix_base_link": False,
     "asset.disable_gravity": False,
     "init_state.roll_random_scale": 0.0,
     "init_state.pitch_random_scale": 0.0,
     "init_state.rot": [0.0, 0.0, 0.0, 1.0],
+    "sensor.add_depth": False,
     "terrain.selected": False,
     "sim.gravity": [0.0, 0.0, -9.81],
     "sim.substeps": 1,

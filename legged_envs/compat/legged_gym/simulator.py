@@ -265,18 +265,34 @@ class Simulator:
 
     @property
     def _joint_armature(self) -> Tensor:
-        """Zeros: this package does not randomise armature. Shape: (num_envs, 1)."""
-        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+        """Armature of the joints, kg·m²; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        return self._drawn_joint_value("joint_armature", "armature")
 
     @property
     def _joint_friction(self) -> Tensor:
-        """Zeros: this package does not randomise joint friction. Shape: (num_envs, 1)."""
-        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+        """Dry friction of the joints, N·m; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        return self._drawn_joint_value("joint_friction", "joint_friction")
 
     @property
     def _joint_damping(self) -> Tensor:
-        """Zeros: this package does not randomise joint damping. Shape: (num_envs, 1)."""
-        return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+        """Damping of the joints, N·m·s/rad; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        return self._drawn_joint_value("joint_damping", "joint_damping")
+
+    # The names of the same values without an underscore, of later versions.
+    dr_friction_values = _friction_values
+    dr_rand_push_vels = _rand_push_vels
+    dr_added_base_mass = _added_base_mass
+    dr_base_com_bias = _base_com_bias
+    dr_kp_scale = _kp_scale
+    dr_kd_scale = _kd_scale
+    dr_joint_armature = _joint_armature
+    dr_joint_friction = _joint_friction
+    dr_joint_damping = _joint_damping
+
+    def _drawn_joint_value(self, event: str, parameter: str) -> Tensor:
+        if event not in self.core.cfg.events:
+            return torch.zeros(self.core.num_envs, 1, device=self.core.device)
+        return self.core.sim.get_parameter(parameter)[:, :1]
 
     def post_physics_step(self) -> None:
         """Derive the quantities of the robots from what was read."""

@@ -5,7 +5,7 @@ class, where the fields are described.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from legged_envs.checks import check_known
 from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
@@ -31,6 +31,8 @@ class Randomisation(NamedTuple):
     """Field that is true if the event happens."""
     ranges: tuple[str, ...]
     """Fields with the range of the event; they must be equal."""
+    parameter: str | None = None
+    """Parameter of the joints that the event draws. None: that of the function."""
 
 
 RANDOMISATIONS: dict[str, Randomisation] = {
@@ -57,6 +59,27 @@ RANDOMISATIONS: dict[str, Randomisation] = {
         mode="reset",
         switch="randomize_pd_gain",
         ranges=("kp_range", "kd_range"),
+    ),
+    "joint_armature": Randomisation(
+        func=events.randomize_joint_parameter,
+        mode="startup",
+        switch="randomize_joint_armature",
+        ranges=("joint_armature_range",),
+        parameter="armature",
+    ),
+    "joint_friction": Randomisation(
+        func=events.randomize_joint_parameter,
+        mode="startup",
+        switch="randomize_joint_friction",
+        ranges=("joint_friction_range",),
+        parameter="joint_friction",
+    ),
+    "joint_damping": Randomisation(
+        func=events.randomize_joint_parameter,
+        mode="startup",
+        switch="randomize_joint_damping",
+        ranges=("joint_damping_range",),
+        parameter="joint_damping",
     ),
 }
 """Events by their names."""
@@ -141,11 +164,14 @@ def events_of(section: type[LeggedRobotCfg.domain_rand]) -> dict[str, EventTermC
         # switching it on later cannot fail.
         if len(set(ranges)) > 1:
             raise ValueError(f"cfg.domain_rand: {', '.join(fields)} must be equal, got {ranges}")
+        params: dict[str, Any] = {"range": ranges[0]}
+        if randomisation.parameter is not None:
+            params["parameter"] = randomisation.parameter
         if getattr(section, randomisation.switch):
             terms[name] = EventTermCfg(
                 func=randomisation.func,
                 mode=randomisation.mode,
-                params={"range": ranges[0]},
+                params=params,
                 purpose="randomise",
             )
     if section.push_robots:

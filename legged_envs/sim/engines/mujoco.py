@@ -25,6 +25,7 @@ from legged_envs.sim.engines.model_simulation import (
     ModelSimulation,
 )
 from legged_envs.sim.engines.saved_state import check_shapes, flatten
+from legged_envs.sim.simulation import Simulation
 
 BAD_NUMBER_WARNINGS = slice(
     int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1
@@ -53,6 +54,7 @@ class MujocoSimulation(ModelSimulation):
     """
 
     ARRAY = ConvertedArray
+    parameter_names = (*Simulation.parameter_names, "joint_damping", "joint_friction")
 
     def __init__(
         self,

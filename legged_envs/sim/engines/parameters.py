@@ -15,7 +15,7 @@ MODEL_FIELDS = (
     "actuator_gainprm",
     "actuator_biasprm",
 )
-"""Fields of ``MjModel`` that ``Simulation.set_parameter`` changes."""
+"""Fields of ``MjModel`` that ``Simulation.set_parameter`` changes in every engine."""
 CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 """Parameters on which constants of ``MjModel`` depend, such as the inverse inertias.
 
@@ -31,7 +31,7 @@ class ModelField:
     """
 
     name: str
-    """Name of the field, one of `MODEL_FIELDS`."""
+    """Name of the field, one of `MODEL_FIELDS` or, on the CPU, of the damping or friction."""
     part: tuple[slice | int, ...]
     """Index of the parameter in the field."""
     sign: float = 1.0
@@ -64,6 +64,8 @@ def find_model_fields(
         "body_mass": (ModelField("body_mass", (ALL, view.bodies)),),
         "com": (ModelField("body_ipos", (ALL, view.bodies)),),
         "armature": (ModelField("dof_armature", (ALL, view.joint_qvel)),),
+        "joint_damping": (ModelField("dof_damping", (ALL, view.joint_qvel)),),
+        "joint_friction": (ModelField("dof_frictionloss", (ALL, view.joint_qvel)),),
         "kp": (
             ModelField("actuator_biasprm", bias_of_position, sign=-1.0),
             ModelField("actuator_gainprm", gain, joints=has_servo),

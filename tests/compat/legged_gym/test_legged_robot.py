@@ -914,3 +914,54 @@ def test_an_evaluation_holds_a_command_and_sees_it_at_once(make_vec: Any) -> Non
     hold_velocity(env.unwrapped, (0.3, 0.2, -0.1), observation)
     shown = observation["policy"][:, -48:][:, 9:12]
     torch.testing.assert_close(shown, torch.tensor([0.3, 0.2, -0.025]).expand(N, 3))
+
+
+def test_armature_friction_and_damping_of_joints_are_drawn_once_for_each_robot() -> None:
+    values = {}
+    for name, span in {
+        "armature": (0.11, 0.13),
+        "friction": (0.0, 0.2),
+        "damping": (1.4, 1.5),
+    }.items():
+        values[f"domain_rand__randomize_joint_{name}"] = True
+        values[f"domain_rand__joint_{name}_range"] = list(span)
+    robot = make(env__num_envs=16, **values)
+    simulator = robot.simulator
+    models = [simulator.core.sim.batch.get_model(env_id) for env_id in range(16)]
+    fields = {"armature": "dof_armature", "friction": "dof_frictionloss", "damping": "dof_damping"}
+    for name, field in fields.items():
+        drawn = getattr(simulator, f"dr_joint_{name}")
+        low, high = values[f"domain_rand__joint_{name}_range"]
+        assert drawn.shape == (16, 1) and len(drawn.unique()) == 16
+        assert low <= drawn.min() and drawn.max() <= high
+        in_engine = torch.tensor(np.array([getattr(model, field)[6:] for model in models]))
+        torch.testing.assert_close(in_engine.float(), drawn.expand(-1, 12))
+    assert not make(env__num_envs=2).simulator.dr_joint_damping.any(), "what is not drawn is 0"
+
+
+def test_swinging_feet_are_rewarded_as_leggedgym_ex_writes_it() -> None:
+    robot = make(
+        env__num_envs=4,
+        rewards__foot_clearance_target=0.06,
+        rewards__foot_height_offset=0.02,
+        rewards__foot_clearance_tracking_sigma=0.02,
+        rewards__max_contact_force=20.0,
+        rewards__scales__foot_clearance=1.0,
+        rewards__scales__foot_acc=-1e-3,
+        rewards__scales__feet_contact_forces=-0.1,
+    )
+    simulator = robot.simulator
+    previous = simulator.feet_vel
+    for _ in range(6):
+        previous = simulator.feet_vel.clone()
+        robot.step(torch.randn(4, 12))
+    speed = simulator.feet_vel[..., :2].norm(dim=-1)
+    error = (simulator.feet_pos[..., 2] - 0.06 - 0.02).square()
+    clearance = torch.exp(-(speed * error).sum(1) / 0.02)
+    torch.testing.assert_close(robot._reward_foot_clearance(), clearance)
+    acceleration = (simulator.feet_vel - previous) / robot.dt
+    torch.testing.assert_close(robot._reward_foot_acc(), acceleration.square().sum((1, 2)))
+    forces = simulator.link_contact_forces[:, simulator.feet_indices].norm(dim=-1)
+    excess = (forces - 20.0).clamp(0.0, 450.0).sum(1)
+    torch.testing.assert_close(robot._reward_feet_contact_forces(), excess)
+    assert excess.max() > 0.0
