@@ -5,7 +5,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from legged_envs.checks import check_number
 from legged_envs.cli.tiles import choose_tiles
@@ -13,6 +13,9 @@ from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value, check_size
 from legged_envs.system_checks import check_installed, check_output, check_port
 from legged_envs.tasks import make_task_cfg, plain_id
+
+if TYPE_CHECKING:
+    from legged_envs.mdp.gait_command import GaitChoice
 
 HOST = "127.0.0.1"
 """Address of the page: only this machine reaches it."""
@@ -39,6 +42,16 @@ class PlayCfg(MotionFileOptions):
     """Sideways command, m/s."""
     wz: float | None = None
     """Turning command, rad/s."""
+    gait: str | None = None
+    """Gait, for tasks with gaits: trot, pace, bound or pronk. Default: one after the other."""
+    period: float | None = None
+    """Duration of a stride of the gait, s."""
+    clearance: float | None = None
+    """Height of the feet in mid-swing of the gait, m."""
+    height: float | None = None
+    """Height of the base of the gait, m."""
+    pitch: float | None = None
+    """Pitch of the base of the gait, rad, positive with the nose down."""
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Default: the motions that the policy was trained on."""
     changes: dict[str, Value] = field(default_factory=dict)
@@ -99,7 +112,7 @@ def play(cfg: PlayCfg) -> None:
     if cfg.scan:
         # Raises the error that the task has no scan, before environments are made.
         find_height_scan(task)
-    scenes = make_scenes(task, command, cfg.clips, cfg.seconds)
+    scenes = make_scenes(task, command, cfg.clips, cfg.seconds, gait=make_gait(cfg))
     if cfg.web:
         from legged_envs.viewing.web.play import play as serve_page
 
@@ -172,6 +185,20 @@ def make_command(cfg: PlayCfg) -> tuple[float, float, float] | None:
         )
     # One part that is given makes the others 0.
     return (cfg.vx or 0.0, cfg.vy or 0.0, cfg.wz or 0.0)
+
+
+def make_gait(cfg: PlayCfg) -> "GaitChoice | None":
+    """Return the gait and style. None: no part of them is given."""
+    from legged_envs.mdp.gait_command import GaitChoice
+
+    choice = GaitChoice(
+        gait=cfg.gait,
+        period=cfg.period,
+        clearance=cfg.clearance,
+        height=cfg.height,
+        pitch=cfg.pitch,
+    )
+    return None if choice == GaitChoice() else choice
 
 
 def make_changes(cfg: PlayCfg) -> dict[str, Any]:

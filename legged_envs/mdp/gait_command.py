@@ -43,6 +43,22 @@ It is ``kappa_gait_probs`` of walk-these-ways.
 """
 
 
+@dataclass(frozen=True)
+class GaitChoice:
+    """A gait and style that a user sets. None leaves a part as it is."""
+
+    gait: str | None = None
+    """Name of the gait, of :data:`GAITS`."""
+    period: float | None = None
+    """Duration of a stride, s."""
+    clearance: float | None = None
+    """Height of a foot above the ground in mid-swing, m."""
+    height: float | None = None
+    """Height of the base above the ground, m."""
+    pitch: float | None = None
+    """Pitch of the base, rad. Positive: the nose is down."""
+
+
 @dataclass
 class GaitCommandCfg(Configuration):
     """Configuration of gait commands: the gaits, and the ranges of their styles.

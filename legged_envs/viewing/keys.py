@@ -88,11 +88,13 @@ class Keys:
             scenes: Scenes to show until a key is pressed, in order.
             step_dt: Duration of a control step, s.
         """
+        gait = None
         for scene in scenes:
             for _ in range(round(scene.seconds / step_dt)):
                 if self.command is not None:
                     break
                 self._shown_command = scene.command
+                gait = scene.gait
                 yield replace(scene, seconds=step_dt)
         while self.command is not None:
-            yield Scene(step_dt, self.command)
+            yield Scene(step_dt, self.command, gait=gait)

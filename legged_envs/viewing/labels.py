@@ -56,6 +56,8 @@ def label_scenes(core: CoreVectorEnv, scenes: Iterable[Scene]) -> Iterator[tuple
         label = _format_velocity("speed", *velocity.value)
         if scene.command is not None:
             label = f"{_format_velocity('command', *scene.command)}\n{label}"
+        if scene.gait is not None:
+            label += f"  {scene.gait.gait}"
         yield scene, label
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import cast
 
+from legged_envs.checks import check_choice, check_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import Range, command_ranges
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_command import GAITS, STYLE, GaitChoice, GaitCommandCfg
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names
 
@@ -31,6 +33,10 @@ TOUR_SECONDS = 2.5
 """Default duration of each command of a tour, s."""
 COMMAND_SECONDS = 10.0
 """Default duration of a scene with a single command, s."""
+GAIT_SECONDS = 4.0
+"""Default duration of each gait of a tour of gaits, s."""
+GAIT_SPEED = 0.6
+"""Largest forward velocity command of a tour of gaits, m/s."""
 CLIP_SECONDS = 4.0
 """Default duration of a scene with a clip, s."""
 ROUGH_GROUND_SPEED = 0.8
@@ -51,6 +57,8 @@ class Scene:
     """Velocity command of the robot. None: the task has no velocity command."""
     clip: str | None = None
     """Name of the reference clip to imitate. None: no clip is imitated."""
+    gait: GaitChoice | None = None
+    """Gait and style to use. None: those that the task draws."""
 
 
 def make_scenes(
@@ -59,11 +67,12 @@ def make_scenes(
     clips: Sequence[str] = (),
     seconds: float | None = None,
     total: float | None = None,
+    gait: GaitChoice | None = None,
 ) -> list[Scene]:
     """Return the scenes that show a policy.
 
-    On a mimic task there is one scene for each clip. On other tasks there is one scene with the
-    command, or a tour of the commands that the task has.
+    On a mimic task there is one scene for each clip, and on a task with gaits one for each gait. On
+    other tasks there is one scene with the command, or a tour of the commands that the task has.
 
     Args:
         cfg: The task.
@@ -71,12 +80,22 @@ def make_scenes(
         clips: Names of clips of a mimic task. Empty: all.
         seconds: Duration of each scene, s. None: as the constants of this module.
         total: Duration of all scenes together, s. It replaces ``seconds``.
+        gait: Gait and style. A gait of None: all gaits, one after the other; other parts that are
+            None are the middle of their ranges. None: no part is given.
 
     Raises:
         ValueError: If the task has no such command or clip, or a scene is shorter than a control
             step.
     """
-    chosen = _choose_scenes(cfg, command, clips)
+    if kind_of(cfg).has_gait_command:
+        chosen = make_gait_scenes(cfg, command, gait or GaitChoice())
+    elif gait is not None:
+        raise ValueError(
+            "the task has no gait command: it takes no --gait, --period, --clearance, --height and "
+            "--pitch"
+        )
+    else:
+        chosen = _choose_scenes(cfg, command, clips)
     step_dt = cfg.sim.step_dt
     if total is not None:
         seconds = total / len(chosen)
@@ -111,6 +130,49 @@ def _choose_scenes(cfg: TaskCfg, command: Command | None, clips: Sequence[str]) 
         _, fastest = command_ranges(cfg)["lin_vel_x"]
         return [Scene(COMMAND_SECONDS, (min(ROUGH_GROUND_SPEED, fastest), 0.0, 0.0))]
     return [Scene(TOUR_SECONDS, each) for each in make_tour(cfg)]
+
+
+def make_gait_scenes(cfg: TaskCfg, command: Command | None, choice: GaitChoice) -> list[Scene]:
+    """Return a scene for the chosen gait, or for each gait of a task, without resets in between.
+
+    Args:
+        cfg: A task with a gait command.
+        command: Velocity command. None: ahead at ``GAIT_SPEED``.
+        choice: Gait and style. Parts of the style that are None are the middle of their ranges.
+
+    Raises:
+        ValueError: If a part is outside the ranges of the task. The message names its option.
+    """
+    if command is None:
+        _, fastest = command_ranges(cfg)["lin_vel_x"]
+        command = (min(GAIT_SPEED, fastest), 0.0, 0.0)
+    _check_command(cfg, command)
+    gait_cfg = find_gait_cfg(cfg)
+    if choice.gait is not None:
+        check_choice("--gait", choice.gait, tuple(GAITS))
+    style = {}
+    for name in STYLE:
+        low, high = getattr(gait_cfg, name)
+        value = getattr(choice, name)
+        if value is None:
+            value = round(0.5 * (low + high), 3)
+        check_number(f"--{name}", value, low, high)
+        style[name] = value
+    gaits = gait_cfg.gaits if choice.gait is None else (choice.gait,)
+    seconds = GAIT_SECONDS if len(gaits) > 1 else COMMAND_SECONDS
+    return [Scene(seconds, command, gait=GaitChoice(gait, **style)) for gait in gaits]
+
+
+def find_gait_cfg(cfg: TaskCfg) -> GaitCommandCfg:
+    """Return the configuration of the gait command of a task.
+
+    Raises:
+        ValueError: If the task has none.
+    """
+    for command in cfg.commands.values():
+        if isinstance(command, GaitCommandCfg):
+            return command
+    raise ValueError("the task has no gait command")
 
 
 def make_tour(cfg: TaskCfg) -> list[Command]:

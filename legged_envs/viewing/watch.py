@@ -16,9 +16,11 @@ from legged_envs.evaluation.conditions import (
     PolicyFunction,
     evaluation_cfg,
 )
+from legged_envs.evaluation.metrics.gaits import hold_gait
 from legged_envs.evaluation.metrics.mimic import motion_of
 from legged_envs.evaluation.metrics.velocity import hold_velocity
 from legged_envs.mdp.events import reset_to_reference
+from legged_envs.mdp.gait_command import GaitChoice
 from legged_envs.mdp.observations import height_scan
 from legged_envs.mdp.scan import scan_points
 from legged_envs.policy.policy import Policy
@@ -112,14 +114,16 @@ def watch(
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     command: Command | None = None
+    gait: GaitChoice | None = None
     for scene in scenes:
         if scene.clip is not None or not observation:
             observation = start_scene(envs, scene, seed=0)
             _clear_memory(policy, None)
         # Without a reset: the robot walks on from one command to the next.
-        elif scene.command != command:
+        elif scene.command != command or scene.gait != gait:
             _hold_command(core, scene, observation)
         command = scene.command
+        gait = scene.gait
         for _ in range(round(scene.seconds / core.step_dt)):
             inputs = [observation[group] for group in groups]
             with torch.inference_mode():
@@ -171,5 +175,7 @@ def start_scene(
 
 
 def _hold_command(core: CoreVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]) -> None:
+    if scene.gait is not None:
+        hold_gait(core, scene.gait, observation)
     if scene.command is not None:
         hold_velocity(core, scene.command, observation)

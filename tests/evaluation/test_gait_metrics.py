@@ -58,7 +58,7 @@ def test_each_gait_is_evaluated_over_its_whole_ranges(evaluator):
         assert np.isnan(gait.measured["period"])
         assert np.isnan(gait.period_error)
     page = io.StringIO()
-    result.print(Console(file=page, width=200))
+    result.print(Console(file=page, width=80))
     assert all(name in page.getvalue() for name in GAITS)
 
 

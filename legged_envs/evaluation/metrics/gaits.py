@@ -8,10 +8,11 @@ import torch
 from rich.console import Console
 from rich.table import Column, Table
 
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.conditions import after_settling, format_measure, mean_over_steps
 from legged_envs.evaluation.metrics.task import Measures, Rollout
 from legged_envs.evaluation.metrics.velocity import VelocityEvaluation, VelocityMetrics
-from legged_envs.mdp.gait_command import STYLE, GaitCommand
+from legged_envs.mdp.gait_command import STYLE, GaitChoice, GaitCommand
 
 LEAST_SWING = 0.05
 """Shortest swing that counts, s. A shorter one is a foot that bounces as it lands."""
@@ -54,34 +55,41 @@ class GaitEvaluation(VelocityEvaluation):
     """Results of the episodes of each gait, by its name."""
 
     def print(self, console: Console) -> None:
-        """Print the tables of `VelocityEvaluation`, and a table of the gaits.
-
-        It has the mean command, the mean measured value and the mean error of each number.
-        """
+        """Print the tables of `VelocityEvaluation`, one of the gaits, and one of their styles."""
         super().print(console)
         assert self.gaits is not None
-        names = ("episodes", "falls", "on schedule", *STYLE)
-        columns = [Column(name, justify="right") for name in names]
-        title = "gaits: command → measured (mean error)"
-        table = Table("gait", *columns, title=title)
+        names = ("episodes", "falls", "velocity error", "on schedule")
+        table = Table("gait", *(Column(name, justify="right") for name in names))
         for gait, result in self.gaits.items():
-            cells = [str(result.episodes)]
-            cells.append(format_measure(result.falls, ".1%"))
-            cells.append(format_measure(result.on_schedule, ".1%"))
-            for name in STYLE:
-                cells.append(_style_cell(result, name))
-            table.add_row(gait, *cells)
+            table.add_row(
+                gait,
+                str(result.episodes),
+                format_measure(result.falls, ".1%"),
+                format_measure(result.lin_vel_error, ".3f") + " m/s",
+                format_measure(result.on_schedule, ".1%"),
+            )
         console.print(table)
+        console.print(_style_table(self.gaits))
 
 
-def _style_cell(result: GaitResult, name: str) -> str:
-    commanded = format_measure(result.commanded[name], ".3f")
-    measured = format_measure(result.measured[name], ".3f")
-    if name == "period":
-        error = format_measure(result.period_error, ".1%")
-    else:
-        error = format_measure(result.errors[name], ".3f")
-    return f"{commanded} → {measured} {STYLE_UNITS[name]} ({error})"
+def _style_table(gaits: Mapping[str, GaitResult]) -> Table:
+    """Return a table of the commanded and the measured style of each gait."""
+    names = ("commanded", "measured", "mean error")
+    table = Table("gait", "quantity", *(Column(name, justify="right") for name in names))
+    for gait, result in gaits.items():
+        for name in STYLE:
+            error = format_measure(result.errors[name], ".3f")
+            if name == "period":
+                error += f" ({format_measure(result.period_error, '.1%')})"
+            table.add_row(
+                gait,
+                f"{name} [{STYLE_UNITS[name]}]",
+                format_measure(result.commanded[name], ".3f"),
+                format_measure(result.measured[name], ".3f"),
+                error,
+            )
+        table.add_section()
+    return table
 
 
 class GaitMetrics(VelocityMetrics):
@@ -90,17 +98,10 @@ class GaitMetrics(VelocityMetrics):
     Each episode has one gait and one style, which the evaluation draws from the whole ranges.
     """
 
-    @property
-    def _command(self) -> GaitCommand:
-        for term in self._core.commands.terms.values():
-            if isinstance(term, GaitCommand):
-                return term
-        raise ValueError("the task has no gait command")
-
     def measures(self, info: Mapping[str, Any]) -> Measures:
         measures = super().measures(info)
         robot = self._core.robot
-        command = self._command
+        command = find_gait_command(self._core)
         should_stand = command.contact_schedule > 0.5
         agrees = robot.foot_contact == should_stand
         measures["on_schedule"] = agrees.float().mean(1)
@@ -127,7 +128,7 @@ class GaitMetrics(VelocityMetrics):
         lin_vel_error = mean_over_steps(values["lin_vel_error"], counted)
         fell = (~alive[-1]).float()
         results = {}
-        for index, name in enumerate(self._command.cfg.gaits):
+        for index, name in enumerate(find_gait_command(self._core).cfg.gaits):
             rows = gait == index
             error = (measured[rows] - commanded[rows]).abs()
             results[name] = GaitResult(
@@ -181,3 +182,35 @@ def mean_stride_time(landed: torch.Tensor, step_dt: float) -> torch.Tensor:
 def _by_name(rows: torch.Tensor) -> dict[str, float]:
     """Return the mean over episodes (n, 4) of each number of a style, by its name."""
     return dict(zip(STYLE, rows.nanmean(0).tolist(), strict=True))
+
+
+def find_gait_command(core: CoreVectorEnv) -> GaitCommand:
+    """Return the gait command of an environment.
+
+    Raises:
+        ValueError: If its task has none.
+    """
+    for term in core.commands.terms.values():
+        if isinstance(term, GaitCommand):
+            return term
+    raise ValueError("the task has no gait command")
+
+
+def hold_gait(
+    core: CoreVectorEnv, choice: GaitChoice, observation: dict[str, torch.Tensor]
+) -> None:
+    """Set gait and style of every robot, and keep them constant until the next reset.
+
+    Args:
+        core: Environment with a gait command.
+        choice: The gait and its style.
+        observation: Current observation, by group. Changed in place to show the new command.
+
+    Raises:
+        ValueError: If the task has no gait command, or a number is outside its range.
+    """
+    style = asdict(choice)
+    gait = style.pop("gait")
+    find_gait_command(core).hold_gait(gait, **style)
+    # Several terms show parts of the command.
+    observation.update(core.observe_again())

@@ -16,12 +16,13 @@ import viser
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
+from legged_envs.mdp.gait_command import GAITS, STYLE, GaitChoice
 from legged_envs.policy.policy import SHIPPED, Policy
 from legged_envs.tables import shorten
 from legged_envs.tasks.kind import kind_of
 from legged_envs.viewing.film import FRAMES_PER_SECOND
 from legged_envs.viewing.labels import SmoothedVelocity
-from legged_envs.viewing.scenes import Scene, find_command_ranges
+from legged_envs.viewing.scenes import Scene, find_command_ranges, find_gait_cfg
 from legged_envs.viewing.web.plots import LIMIT, Plot
 from legged_envs.viewing.web.scene_stream import SceneStream
 from legged_envs.viewing.web.session import Session
@@ -70,6 +71,7 @@ class Panel:
         self._status = server.gui.add_markdown("")
         self._add_general_controls()
         self._command_labels = self._add_command_sliders(cfg)
+        self._has_gaits = self._add_gaits(cfg)
         self._add_clips(scenes)
         self._add_tiles()
         self._policies: dict[str, Policy | Path] = {FIRST_POLICY: session.policy}
@@ -115,6 +117,21 @@ class Panel:
             # The first command may lie outside of the range: 0 always may be asked for.
             self._add_slider(label, min(low, value), max(high, value), step=0.05, value=value)
         return COMMAND_LABELS
+
+    def _add_gaits(self, cfg: TaskCfg) -> bool:
+        """Add the controls of gait and style, and return True, if the task has a gait command."""
+        choice = self.session.scene.gait
+        if choice is None:
+            return False
+        dropdown = self.server.gui.add_dropdown(
+            "gait", tuple(GAITS), initial_value=choice.gait or "trot"
+        )
+        self.controls["gait"] = dropdown
+        gait_cfg = find_gait_cfg(cfg)
+        for name in STYLE:
+            low, high = getattr(gait_cfg, name)
+            self._add_slider(name, low, high, step=0.01, value=getattr(choice, name))
+        return True
 
     def _add_clips(self, scenes: Sequence[Scene]) -> None:
         clips = [scene.clip for scene in scenes if scene.clip is not None]
@@ -276,6 +293,9 @@ class Panel:
         if self._command_labels:
             vx, vy, wz = (values[label] for label in self._command_labels)
             self.session.hold_command((vx, vy, wz))
+        if self._has_gaits:
+            style = {name: values[name] for name in STYLE}
+            self.session.hold_gait(GaitChoice(values["gait"], **style))
         for name, default in self._default_weights.items():
             label = f"weight of {name}"
             if label in changed:

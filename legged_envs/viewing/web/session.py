@@ -8,7 +8,9 @@ import torch
 from gymnasium.vector import VectorEnv
 
 from legged_envs.envs import unwrap
+from legged_envs.evaluation.metrics.gaits import hold_gait
 from legged_envs.evaluation.metrics.velocity import hold_velocity
+from legged_envs.mdp.gait_command import GaitChoice
 from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.viewing.labels import SMOOTHING_TIME
 from legged_envs.viewing.scenes import Command, Scene
@@ -110,6 +112,12 @@ class Session:
         if command != self.scene.command:
             self.scene = replace(self.scene, command=command)
             hold_velocity(self.core, command, self.observation)
+
+    def hold_gait(self, choice: GaitChoice) -> None:
+        """Ask all robots for a gait and style from the next step on."""
+        if choice != self.scene.gait:
+            self.scene = replace(self.scene, gait=choice)
+            hold_gait(self.core, choice, self.observation)
 
     def place_robots(self, kind: str, level: int) -> None:
         """Start again with all robots on tiles of one kind and level.
