@@ -79,7 +79,7 @@ class GaitCommandCfg(Configuration):
     """Range of the height of the base above the ground, m."""
     pitch: tuple[float, float] = (-0.3, 0.3)
     """Range of the pitch of the base, rad. Positive: the nose is down."""
-    resampling_time_s: tuple[float, float] = (5.0, 5.0)
+    resampling_time_s: tuple[float, float] = (8.0, 12.0)
     """Range of the time for which a gait and its style are kept, s."""
     level: float = 1.0
     """Share of each range, around its middle, from which styles are drawn at first, 0 to 1.

@@ -13,7 +13,8 @@ def widen_gait_commands(
     env: Env,
     env_ids: torch.Tensor,
     thresholds: Mapping[str, float],
-    step: float = 0.005,
+    step: float = 0.002,
+    slowest: float = 0.5,
     gait: str = "gait",
     velocity: str = "velocity",
 ) -> torch.Tensor:
@@ -23,7 +24,7 @@ def widen_gait_commands(
     this share of its largest sum. Every such episode raises the level of its gaits: by ``step``
     times the share of the episode that each gait had. A level of 1 opens the whole ranges of
     :class:`~legged_envs.mdp.gait_command.GaitCommandCfg`. The ranges of the velocity command are
-    those of its configuration, times the mean of the levels.
+    those of its configuration, times ``slowest`` at level 0 and times 1 at a mean level of 1.
 
     Walk These Ways (Margolis and Agrawal 2022) raises the probability of cells of a grid of
     velocities, for each gait, by 0.2 for each success.
@@ -32,6 +33,8 @@ def widen_gait_commands(
         env_ids: Environments with an ended episode. Shape: (n,).
         thresholds: Name of a reward term with values in [0, 1] → share of its largest sum.
         step: Increase of the level by one episode, 0 to 1.
+        slowest: Share of the velocity ranges at level 0. Slow commands are followed well enough by
+            robots that only stand.
         gait: Name of the gait command.
         velocity: Name of the velocity command.
 
@@ -54,13 +57,13 @@ def widen_gait_commands(
     raised = (share * is_success.unsqueeze(1)).sum(0) * step
     command.level = (command.level + raised).clamp_(max=1.0)
     level = command.level.mean()
-    _scale_velocity(env, velocity, level.item())
+    _scale_velocity(env, velocity, slowest + (1.0 - slowest) * level.item())
     return level
 
 
-def _scale_velocity(env: Env, name: str, level: float) -> None:
-    """Set the ranges of a velocity command to those of its configuration, times ``level``."""
+def _scale_velocity(env: Env, name: str, share: float) -> None:
+    """Set the ranges of a velocity command to those of its configuration, times ``share``."""
     command = env.commands.terms[name]
     for field in VELOCITY_RANGES:
         low, high = getattr(command.cfg, field)
-        command.set_range(field, low * level, high * level)
+        command.set_range(field, low * share, high * share)

@@ -327,12 +327,12 @@ def test_gaits_that_are_followed_widen_and_others_stay():
         if name == "tracking_contacts_shaped_vel":
             env.rewards.episode_sums[1, column] *= 0.5
     env.rewards.episode_sums[2] *= 0.1
-    level = widen_gait_commands(env, env_ids, THRESHOLDS, step=0.1)
+    level = widen_gait_commands(env, env_ids, THRESHOLDS, step=0.1, slowest=0.5)
     assert command.level.tolist() == pytest.approx([0.25, 0.25, 0.2, 0.2])
     assert level.item() == pytest.approx(0.225)
     ranges = env.commands.terms["velocity"].ranges
-    assert ranges[0].tolist() == pytest.approx([-0.225, 0.225])
-    assert ranges[1].tolist() == pytest.approx([-0.1125, 0.1125])
+    assert ranges[0].tolist() == pytest.approx([-0.6125, 0.6125])
+    assert ranges[1].tolist() == pytest.approx([-0.30625, 0.30625])
 
 
 def test_no_level_exceeds_1_and_a_reward_that_does_not_exist_is_named():
