@@ -1,7 +1,8 @@
 """Drive a robot from policy.onnx and the contract in it, with NumPy, onnxruntime and MuJoCo alone.
 
 legged-envs export Legged/Go2-Flat-v0 --folder go2    writes the files; then, with vx, vy in m/s and ωz in rad/s,
-python examples/deploy.py go2 0.8 0 0 window          walks until the window is closed, without "window" for 10 s."""
+python examples/deploy.py go2 0.8 0 0 window          walks until the window is closed, without "window" for 10 s.
+A policy with gaits also takes gait=pace period=0.4 clearance=0.08 height=0.28 pitch=0, any of them."""
 
 import json
 import sys
@@ -10,6 +11,8 @@ import time
 import mujoco.viewer
 import numpy as np
 import onnxruntime
+
+STYLE = ("period", "clearance", "height", "pitch")  # of a gait, in this order
 
 
 class Controller:  # from a command and what a robot measures to the targets of its joints
@@ -39,6 +42,32 @@ class Controller:  # from a command and what a robot measures to the targets of 
         memory = about.get("memory", {})  # of the network; an episode begins with zeros
         self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
         self.terms = [term for terms in about["inputs"].values() for term in terms]
+        self.gaits, self.stride = about.get("gait_command"), 0.0  # a gait may change while it walks
+        self.style = {}
+        if self.gaits:
+            self.style = {name: np.mean(self.gaits[name]) for name in STYLE}
+            self.style["gait"] = next(iter(self.gaits["gaits"]))
+
+    def set_gait(self, **style):
+        for name, value in style.items():
+            if name not in self.style:
+                sys.exit(f"the policy has no {name}, only {', '.join(self.style) or 'a velocity'}")
+            known = self.gaits["gaits"] if name == "gait" else self.gaits[name]
+            if not (value in known if name == "gait" else known[0] <= float(value) <= known[1]):
+                sys.exit(f"{name} must be within {', '.join(map(str, known))}, got {value}")
+            self.style[name] = value if name == "gait" else float(value)
+
+    def gait_terms(self, command):  # which feet swing together, how, and the time of each foot
+        offsets = np.array(self.gaits["gaits"][self.style["gait"]])
+        angle = 2 * np.pi * (self.stride + np.array(self.gaits["phase_offsets"]) @ offsets)
+        moves = np.linalg.norm(command) > self.gaits["still"]
+        self.stride += self.about["control_dt"] / self.style["period"]
+        return {
+            "gait": np.cos(2 * np.pi * offsets),
+            "gait_style": [self.style[name] for name in STYLE],
+            "clock_sin": np.sin(angle) * moves,
+            "clock_cos": np.cos(angle) * moves,
+        }
 
     def __call__(self, command, quat, gyro, q, dq, scan=()):
         (w, x, y, z), stride, gait, about = (
@@ -60,6 +89,8 @@ class Controller:  # from a command and what a robot measures to the targets of 
             "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25)))),
             "height_scan": scan,
         }
+        if self.gaits:
+            now |= self.gait_terms(command)
         if strange := {
             t["name"]
             for t in self.terms
@@ -169,9 +200,12 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
 
 if __name__ == "__main__":
     sys.tracebacklimit = 0  # a mistake is one line
-    folder, *command, window = (*sys.argv[1:], "")[:5] if len(sys.argv) > 4 else sys.exit(__doc__)
+    style = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+    words = [word for word in sys.argv[1:] if "=" not in word]
+    folder, *command, window = (*words, "")[:5] if len(words) > 3 else sys.exit(__doc__)
     command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
     np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
+    controller.set_gait(**style)
     robot = Robot(f"{folder}/scene.xml", controller.about)
     viewer, begin = (
         mujoco.viewer.launch_passive(robot.model, robot.data) if window else None,

@@ -27,6 +27,7 @@ from legged_envs.evaluation.crosscheck_comparison import compare, comparison_tab
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.mdp.gait_command import GaitCommand
 from legged_envs.policy.foreign.summary import print_foreign
 from legged_envs.policy.header import without_nan
 from legged_envs.policy.lookup import policy_and_task
@@ -50,6 +51,8 @@ class Start(NamedTuple):
     phase: np.ndarray
     """Initial phase of the gait clock, as a fraction of a stride. 0 without a gait clock. Shape:
     (robots,)."""
+    gaits: np.ndarray | None
+    """Gait commands. None: the task has none. Shape: (robots, 7)."""
     observation: np.ndarray
     """First observation, which the plain loop must reproduce. Shape: (robots, size)."""
 
@@ -167,16 +170,22 @@ def _run_engine(
 
 def _start(core: CoreVectorEnv, observation: torch.Tensor) -> Start:
     phase = torch.zeros(core.num_envs)
+    gaits = None
     for term in core.commands.terms.values():
         if isinstance(term, GaitClock):
             # The command shows (sin, cos) of the time of the stride.
             sine, cosine = term.value.T
             phase = torch.atan2(sine, cosine) / (2.0 * torch.pi)
             break
+        if isinstance(term, GaitCommand):
+            phase = term.stride_time
+            gaits = _as_array(term.value)
+            break
     return Start(
         state=_look(core),
         command=_as_array(core.commands["velocity"][:, :3]),
         phase=_as_array(phase),
+        gaits=gaits,
         observation=_as_array(observation),
     )
 
@@ -211,7 +220,7 @@ def _run_plain_loop(
     if cfg.scene.terrain is not None:
         raise ValueError("the task is on rough ground, and this loop on a plane")
     loop = PlainLoop(source, cfg.robot, cfg.sim)
-    loop.start(start.state, start.command, start.phase)
+    loop.start(start.state, start.command, start.phase, start.gaits)
     error = abs(loop.observe() - start.observation).max(initial=0.0)
     rows = [loop.step() for _ in range(steps)]
     return rows, error

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import torch
 
+from legged_envs.evaluation.plain_gait import PlainGait, gait_term
 from legged_envs.policy.memory import MEMORY_KEY
 from legged_envs.policy.metadata import LATER_ENTRIES, ROBOT_ENTRIES, Contract
 from legged_envs.policy.policy import Policy
@@ -96,6 +97,10 @@ TERMS: dict[str, Callable[["PlainLoop", mujoco.MjData, int], np.ndarray]] = {
     "joint_vel": _joint_vel,
     "action": _action,
     "clock": _clock,
+    "gait": gait_term("gait"),
+    "gait_style": gait_term("gait_style"),
+    "clock_sin": gait_term("clock_sin"),
+    "clock_cos": gait_term("clock_cos"),
 }
 """Observation terms by their names in a contract."""
 
@@ -118,6 +123,8 @@ class PlainLoop:
     """Velocity command of each robot, m/s and rad/s. Shape: (n, 3)."""
     phase: np.ndarray
     """Time of the stride of each robot, in strides. Shape: (n,)."""
+    gait: PlainGait | None
+    """Gait commands of the robots. None: the policy has none."""
     action: np.ndarray
     """Last action of each robot, clipped. Shape: (n, num_actions)."""
     data: list[mujoco.MjData]
@@ -163,23 +170,34 @@ class PlainLoop:
         self._actuators = [self.model.actuator(name).id for name in names]
         self._feet = [self.model.body(name).id for name in robot.foot_names]
         self._gait: dict[str, Any] = contract.get("gait", {})
+        self._gait_command: dict[str, Any] = contract.get("gait_command", {})
         self._swing = _swing_table(self._gait, names)
         # Of each robot, the values of earlier steps, the newest first.
         self._past: list[list[Values]] = []
         ages = [term.get("steps_ago", 0) for term in self._terms]
         self._oldest = max(ages, default=0)
 
-    def start(self, state: Recording, command: np.ndarray, phase: np.ndarray) -> None:
+    def start(
+        self,
+        state: Recording,
+        command: np.ndarray,
+        phase: np.ndarray,
+        gaits: np.ndarray | None = None,
+    ) -> None:
         """Put the robots into their first states.
 
         Args:
             state: Recording of one moment.
             command: Velocity commands. Shape: (n, 3).
             phase: Times of the stride, used if there is a gait. Shape: (n,).
+            gaits: Gait commands. None: the policy has none. Shape: (n, 7).
         """
         self._network.begin(len(command))
         self.command = command
         self.phase = phase
+        self.gait = None
+        if self._gait_command and gaits is not None:
+            self.gait = PlainGait(self._gait_command, gaits, phase)
         self.action = np.zeros((len(command), len(self._action_scale)))
         self.data = [mujoco.MjData(self.model) for _ in command]
         self._past = [[] for _ in command]
@@ -253,6 +271,8 @@ class PlainLoop:
             mujoco.mj_step(self.model, data, self._substeps)
         if self._gait:
             self.phase = (self.phase + self._dt / self._gait["period"]) % 1.0
+        if self.gait is not None:
+            self.gait.advance(self._dt)
         return self.look()
 
     def _lift(self, i: int) -> Any:

@@ -154,15 +154,13 @@ class GaitCommand(CommandTerm):
         bounds = self._tensor([getattr(cfg, name) for name in STYLE])
         self._middle = bounds.mean(1)
         self._half_width = 0.5 * (bounds[:, 1] - bounds[:, 0])
-        # Row: a foot in the order of the robot. Column: 1 if its phase has this offset.
-        mixing = {
+        added_offsets = {
             cfg.legs[0]: (1.0, 1.0, 1.0),
             cfg.legs[1]: (0.0, 1.0, 0.0),
             cfg.legs[2]: (0.0, 0.0, 1.0),
             cfg.legs[3]: (1.0, 0.0, 0.0),
         }
         foot_names = env.sim.robot.foot_names
-        self._mixing = self._tensor([mixing[name] for name in foot_names])
         sides = {
             cfg.legs[0]: (1.0, 1.0),
             cfg.legs[1]: (1.0, -1.0),
@@ -170,6 +168,9 @@ class GaitCommand(CommandTerm):
             cfg.legs[3]: (-1.0, -1.0),
         }
 
+        self.phase_offsets = self._tensor([added_offsets[name] for name in foot_names])
+        """1 for each of the offsets (θ1, θ2, θ3) that a foot's phase contains. Shape: (num_feet,
+        3)."""
         self.sides = self._tensor([sides[name] for name in foot_names])
         """Signs of x (front 1, rear −1) and y (left 1, right −1) of each foot. Shape:
         (num_feet, 2)."""
@@ -303,7 +304,7 @@ class GaitCommand(CommandTerm):
 
     def _follow_time(self) -> None:
         """Compute what follows from the time of the stride, and from the gait."""
-        phase = self.stride_time.unsqueeze(1) + self.offsets @ self._mixing.T
+        phase = self.stride_time.unsqueeze(1) + self.offsets @ self.phase_offsets.T
 
         self.foot_phase = phase.remainder_(1.0)
         """Phase of each foot: it should stand below 0.5, and swing above. Shape: (num_envs,

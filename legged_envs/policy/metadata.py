@@ -17,9 +17,11 @@ import torch
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.changes import Changes
 from legged_envs.managers import ObservationTermCfg
-from legged_envs.mdp import observations
+from legged_envs.mdp import gait_observations, observations
 from legged_envs.mdp.actions import JointAction
+from legged_envs.mdp.commands import STILL_COMMAND
 from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.mdp.gait_command import GAITS, STYLE, GaitCommand
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.policy.start_facts import qualified_name
 from legged_envs.policy.training_facts import joint_facts, scan_facts, training_facts
@@ -59,11 +61,19 @@ LOOP_QUANTITIES = {
     "joint_vel": observations.joint_vel,
     "action": observations.last_action,
     "clock": observations.command,
+    "gait": gait_observations.gait_offsets,
+    "gait_style": gait_observations.gait_style,
+    "clock_sin": gait_observations.foot_clock_sin,
+    "clock_cos": gait_observations.foot_clock_cos,
 }
 """Observation terms that control loops compute: name → the function that it stands for."""
 
 CLOCK_FORMULA = (
     "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1"
+)
+GAIT_CLOCK_FORMULA = (
+    "sin, cos of 2 pi phase of each foot, 0 while |command| <= still; phase = time + offsets of "
+    "the gait * phase_offsets of the foot, mod 1; time goes on by control_dt / period"
 )
 LIFT_FORMULA = (
     "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0"
@@ -192,7 +202,7 @@ def _action_formula(env: CoreVectorEnv) -> str:
 
 
 def _command_entries(env: CoreVectorEnv) -> Contract:
-    """Return the entries of the first motion command and of the first gait clock."""
+    """Return the entries of the first motion command, gait clock and gait command."""
     entries: Contract = {}
     for command in env.commands.terms.values():
         if isinstance(command, MotionCommand):
@@ -206,7 +216,21 @@ def _command_entries(env: CoreVectorEnv) -> Contract:
         if isinstance(command, GaitClock):
             entries["gait"] = _gait_entry(env, name, command)
             break
+    for command in env.commands.terms.values():
+        if isinstance(command, GaitCommand):
+            entries["gait_command"] = _gait_command_entry(command)
+            break
     return entries
+
+
+def _gait_command_entry(command: GaitCommand) -> Contract:
+    entry: Contract = {"gaits": {name: list(GAITS[name]) for name in command.cfg.gaits}}
+    for name in STYLE:
+        entry[name] = list(getattr(command.cfg, name))
+    entry["phase_offsets"] = command.phase_offsets.tolist()
+    entry["still"] = STILL_COMMAND
+    entry["clock"] = GAIT_CLOCK_FORMULA
+    return entry
 
 
 def _gait_entry(env: CoreVectorEnv, name: str, clock: GaitClock) -> Contract:

@@ -36,9 +36,9 @@ THRESHOLDS = {
 }
 """Shares of the largest sums of these rewards from which the commands of a gait are widened.
 
-Those of the code of Walk These Ways are 0.8, 0.7, 0.9 and 0.9. Without a threshold for clearance, and
-with 0.8 for forces, commands widened before robots lifted their feet. The sums also count the noise
-of the exploration and the pushes.
+Those of the code of Walk These Ways are 0.8, 0.7, 0.9 and 0.9. Without a threshold for clearance,
+and with 0.8 for forces, commands widened before robots lifted their feet. The sums also count the
+noise of the exploration and the pushes.
 """
 
 

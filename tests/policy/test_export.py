@@ -47,6 +47,7 @@ from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import CTSCfg, DreamWaQCfg, EECfg, HIMCfg, LSTMCfg
 from legged_envs.training.trainer import Trainer
 
+GAITS = "Legged/Go2-Gaits-v0"
 GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
 MIMIC, ROUGH = "Legged/Go2-Mimic-v0", "Legged/Go2-Rough-v0"
 ROOT = Path(__file__).parents[2]
@@ -126,7 +127,7 @@ def assert_same_observations_and_actions(
     """
     (observation, _), limit = core.reset(seed=0), core.actions.limit
     command = core.commands["velocity"][0, :3].tolist()
-    if "gait" in core.commands.terms:  # it begins at any time of the stride
+    if "gait" in controller.about:  # it begins at any time of the stride
         controller.time = (
             float(torch.atan2(*core.commands["gait"][0]) / (2.0 * torch.pi))
             * controller.gait["period"]
@@ -167,6 +168,34 @@ def test_the_loop_observes_and_acts_as_the_environment_and_walks_at_its_command(
         mujoco.mju_quat2Mat(frame, robot.data.qpos[3:7])
         speeds.append([*(velocity[:3] @ frame.reshape(3, 3))[:2], velocity[5]])
     assert abs(np.mean(speeds, axis=0) - command).max() < 0.15
+
+
+def test_a_policy_with_gaits_observes_and_acts_in_the_loop_as_in_the_environment(
+    tmp_path: Path,
+) -> None:
+    for gait, speed in (("bound", 0.5), ("pace", 0.0)):
+        changes = {"commands.gait.gaits": (gait,), "commands.velocity.lin_vel_x": (speed, speed)}
+        core, policy = write_changed(tmp_path, GAITS, changes)
+        controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+        robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+        core.reset(seed=0)
+        term = core.commands.terms["gait"]
+        style = dict(zip(deploy.STYLE, term.value[0, 3:].tolist(), strict=True))
+        controller.set_gait(gait=gait, **style)
+        controller.stride = term.stride_time.item()
+        assert_same_observations_and_actions(controller, robot, core, policy, follows=True)
+
+
+@pytest.mark.parametrize(
+    ("style", "match"),
+    [({"gait": "amble"}, "amble"), ({"period": 2.0}, r"2\.0"), ({"tail": 1}, "tail")],
+)
+def test_a_gait_that_the_policy_has_not_ends_the_loop(style, match, tmp_path: Path) -> None:
+    core, _ = write_changed(tmp_path, GAITS, {})
+    core.close()
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    with pytest.raises(SystemExit, match=match):
+        controller.set_gait(**style)
 
 
 CHANGED: dict[str, dict[str, Any]] = {
@@ -630,11 +659,16 @@ def test_half_precision_is_half_a_file_that_says_nearly_the_same(tmp_path: Path)
 
 def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
     entries, terms = set(), set()
-    for task_id in SHIPPED:
-        meaning = load_shipped_policy(task_id).contract
+    # None with gaits ships.
+    gaits = contract(GAITS, make_core(make_task_cfg(GAITS), 1))
+    for meaning in (gaits, *(load_shipped_policy(task_id).contract for task_id in SHIPPED)):
         entries |= {
             *meaning,
-            *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ())),
+            *(
+                key
+                for name in ("gait", "gait_command", "scan", "reference")
+                for key in meaning.get(name, ())
+            ),
         }
         for group in meaning["inputs"].values():
             entries |= {key for term in group for key in term}
