@@ -78,6 +78,10 @@ def option_names(options: type[Any], prefix: str = "--") -> list[str]:
         if is_dataclass(option.type) and isinstance(option.type, type):
             names.extend(option_names(option.type, prefix=f"{prefix}{name}."))
             continue
+        for marker in get_args(option.type)[1:]:
+            # tyro.conf.arg may give an option another name, and keep its earlier one.
+            name = getattr(marker, "name", None) or name
+            names.extend(getattr(marker, "aliases", None) or ())
         names.append(prefix + name)
         # tyro makes two options of a bool.
         if option.type is bool:

@@ -1,6 +1,6 @@
 """Checks the feet of a robot in its default pose, and finds other bodies on the ground."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from legged_envs.robot_check.limits import LIMITS
 from legged_envs.robots.reading.pose import ground_distances
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import StandingRobot
-from legged_envs.tables import Table
+from legged_envs.tables import Table, shorten
 
 # As integers: MuJoCo's enumerations are not equal to the NumPy integers of a model.
 ROUND_SHAPES = (int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAPSULE))
@@ -19,6 +19,9 @@ ROUND_SHAPES = (int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAP
 
 POSE_ADVICE = "change default_joint_pos"
 """Advice in the problems of feet that are not on the ground or not level."""
+
+LISTED_LENGTH = 80
+"""Largest number of characters of the names of bodies in a problem."""
 
 
 class FeetCheck(NamedTuple):
@@ -144,17 +147,31 @@ def _foot_problems(robot: RobotCfg, foot: _Foot) -> Iterator[str]:
 
 
 def _body_problems(robot: RobotCfg, heights: Mapping[str, list[float]]) -> Iterator[str]:
+    # A body this low touches the ground as soon as the robot sinks a little.
+    low = {}
     for body, own_heights in heights.items():
         lowest = min(own_heights)
-        # A body this low touches the ground as soon as the robot sinks a little.
         if body not in robot.foot_names and lowest < LIMITS.height_tolerance:
-            yield (
-                f"{body!r}, not a foot, is {lowest:.3f} m above the ground: "
-                f"{POSE_ADVICE}, or name it in foot_names"
-            )
+            low[body] = lowest
+    if robot.base_body in low or len(low) > len(robot.foot_names):
+        yield (
+            f"default_joint_pos: the robot does not stand but lies on the ground, on "
+            f"{_listed(low)}, with base_height {robot.base_height:.3f} m: "
+            f"write angles in which {_listed(robot.foot_names)} alone touch it, "
+            "or name the right foot_names"
+        )
+    elif low:
+        yield (
+            f"{_listed(low)}, not named in foot_names, is {max(low.values()):.3f} m or less above "
+            f"the ground: {POSE_ADVICE}, or name it in foot_names"
+        )
     for body in (*robot.penalized_bodies, *robot.termination_bodies):
         if body not in heights:
             yield (
                 f"penalized_bodies, termination_bodies: {body!r} has no collision shape: "
                 f"take it out, or give it one in {robot.xml}"
             )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return shorten(", ".join(map(repr, names)), LISTED_LENGTH)

@@ -207,6 +207,8 @@ def _drop(robot: MovingRobot, problems: list[str]) -> str:
         is_low = data.qpos[2] < LIMITS.min_drop_height * cfg.base_height
         if fell_at is None and (verticality < LIMITS.min_upright or is_low):
             fell_at = (step + 1) * model.opt.timestep
+    if fell_at is None and lies_on_base(robot):
+        return f"lies on {cfg.base_body!r}, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"
     if fell_at is None:
         return f"stands, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"
     # Two feet need a policy to balance on. Four do not.
@@ -216,6 +218,17 @@ def _drop(robot: MovingRobot, problems: list[str]) -> str:
             f"{fell_at:.1f} s: move its feet around its centre of mass, or raise kp"
         )
     return f"falls after {fell_at:.1f} s"
+
+
+def lies_on_base(robot: MovingRobot) -> bool:
+    """Return True if the base of a robot touches the ground."""
+    model = robot.model
+    base = model.body(robot.cfg.base_body).id
+    for contact in robot.data.contact:
+        bodies = model.geom_bodyid[[contact.geom1, contact.geom2]]
+        if 0 in bodies and base in bodies:
+            return True
+    return False
 
 
 def _shake(robot: MovingRobot) -> list[str]:

@@ -4,7 +4,9 @@ Every field is an option of ``legged-envs train``.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from tyro.conf import arg
 
 from legged_envs.configuration import Configuration
 
@@ -33,7 +35,9 @@ class AmpCfg(Configuration):
     transition that it takes for one of the clips earns the reward.
     """
 
-    amp_reward_weight: float = 0.0
+    amp_reward_weight: Annotated[
+        float, arg(name="weight", aliases=("--amp.amp-reward-weight",))
+    ] = 0.0
     """Weight of the style reward, which is 0 to 1 per control step. 0 switches AMP off."""
 
     task_reward_weight: float = 1.0

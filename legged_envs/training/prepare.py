@@ -258,7 +258,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
             if value:
                 raise ValueError(
                     f"{option} is for mimic tasks, and {cfg.task_id!r} is not one; "
-                    "with --amp.amp-reward-weight they are the style of any task"
+                    "with --amp.weight they are the style of any task"
                 )
     if cfg.learner == "rsl_rl":
         _check_rsl_rl(algo)
@@ -279,7 +279,7 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
     if type(algo) is not PPOCfg:
         raise ValueError("--learner rsl_rl is for ppo alone; leave it out")
     for option, is_on in (
-        ("--amp.amp-reward-weight", algo.amp.amp_reward_weight > 0.0),
+        ("--amp.weight", algo.amp.amp_reward_weight > 0.0),
         ("--rnd.weight", algo.rnd.weight > 0.0),
         ("--lagrange.enabled", algo.lagrange.enabled),
     ):

@@ -609,6 +609,12 @@ def test_a_mistake_that_the_algorithm_finds_is_one_line_before_anything_is_writt
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_option_with_two_names_is_proposed_by_the_later_one(capsys, never):
+    for misspelt in ("ppo --amp.wieght 1", "ts --amp.wieght 1"):
+        assert "did you mean '--amp.weight'" in refused(f"train {GO2} {misspelt}", capsys)
+    assert "--amp.weight is an option of ppo" in refused(f"train {GO2} --amp.weight 1", capsys)
+
+
 def test_a_name_of_opengl_that_does_not_exist_is_refused(monkeypatch, capsys, never):
     monkeypatch.setenv("MUJOCO_GL", "elg")
     assert "MUJOCO_GL cannot be 'elg'; did you mean 'egl'" in refused(f"play {GO2}", capsys)

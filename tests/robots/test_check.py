@@ -208,3 +208,40 @@ def test_names_of_a_file_are_text_in_the_module(name: str, here: Path, capsys) -
     written = html.unescape(name).replace("\r", "\n")
     assert f"FL_{written}" in fields["joint_names"]
     assert f"RR_{written}" in fields["penalized_bodies"]
+
+
+_LINK = (
+    '<link name="{0}"><inertial><mass value="{1}"/><inertia ixx="{2}" iyy="{2}" izz="{2}" ixy="0" '
+    'ixz="0" iyz="0"/></inertial><collision><origin xyz="{3}"/><geometry>{4}</geometry></collision></link>'
+)
+
+
+def _flat_dog() -> str:
+    """A robot whose legs are level with its body where all joints are 0."""
+    parts = [_LINK.format("body", 6.0, 0.05, "0 0 0", '<box size="0.4 0.2 0.06"/>')]
+    for leg, x, y in (("FL", 0.2, 0.1), ("FR", 0.2, -0.1), ("RL", -0.2, 0.1), ("RR", -0.2, -0.1)):
+        side = 1.0 if y > 0.0 else -1.0
+        out = f"0 {side * 0.1} 0"
+        parts.append(_LINK.format(f"{leg}_thigh", 0.5, 0.002, out, '<box size="0.04 0.2 0.04"/>'))
+        parts.append(_LINK.format(f"{leg}_foot", 0.2, 0.001, out, '<sphere radius="0.03"/>'))
+        for joint, parent, child, place in (
+            ("hip", "body", "thigh", f"{x} {y} 0"),
+            ("knee", f"{leg}_thigh", "foot", f"0 {side * 0.2} 0"),
+        ):
+            parts.append(
+                f'<joint name="{leg}_{joint}" type="revolute"><origin xyz="{place}"/>'
+                f'<parent link="{parent}"/><child link="{leg}_{child}"/><axis xyz="1 0 0"/>'
+                '<limit lower="-2" upper="2" effort="40" velocity="20"/></joint>'
+            )
+    return f"<robot name='flat'>{''.join(parts)}</robot>"
+
+
+def test_a_robot_that_lies_where_its_joints_are_0_is_told_so_in_one_line(
+    here: Path, capsys
+) -> None:
+    (here / "flat.urdf").write_text(_flat_dog())
+    told = check("flat.urdf", capsys, 1)
+    (line,) = [line for line in told.splitlines() if "does not stand but lies" in line]
+    assert "'body'" in line and "base_height 0.030" in line and "default_joint_pos" in line
+    assert "lies on 'body'" in told, "what happens when it is dropped"
+    assert "lies" not in check("dog.urdf", capsys, 0)

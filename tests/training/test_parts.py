@@ -90,7 +90,7 @@ def test_multipliers_without_motions_are_one_row_of_all_steps() -> None:
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"learner": "rsl_rl"}, r"--amp\.amp-reward-weight is for --learner legged_envs"),
+        ({}, {"learner": "rsl_rl"}, r"--amp\.weight is for --learner legged_envs"),
         ({"amp": AmpCfg()}, {"learner": "rsl_rl"}, r"--rnd\.weight is for --learner legged_envs"),
         ({"lagrange": LagrangeCfg(enabled=True, costs=("heat",))}, {}, "no cost 'heat'"),
         ({"amp": AmpCfg()}, {"clips": ("trot",)}, r"--clips is for mimic tasks.*--amp"),

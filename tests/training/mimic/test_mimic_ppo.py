@@ -414,9 +414,10 @@ def test_a_step_without_what_is_needed_is_refused() -> None:
         algorithm.process_env_step(obs, torch.zeros(4), never, {"time_outs": never, "costs": None})
 
 
-def test_the_configuration_makes_flags() -> None:
+@pytest.mark.parametrize("weight", ["--amp.weight", "--amp.amp-reward-weight"])
+def test_the_configuration_makes_flags(weight: str) -> None:
     flags = [
-        "--amp.amp-reward-weight",
+        weight,
         "0.5",
         "--encoder",
         "transformer",
