@@ -71,7 +71,7 @@ class GaitCommandCfg(Configuration):
     """Feet of the legs at front left, front right, rear left and rear right."""
     gaits: tuple[str, ...] = tuple(GAITS)
     """Names of the gaits to draw, of :data:`GAITS`."""
-    period: tuple[float, float] = (0.3, 0.6)
+    period: tuple[float, float] = (0.3, 0.5)
     """Range of the duration of a stride, s. Every foot stands once and swings once in it."""
     clearance: tuple[float, float] = (0.04, 0.12)
     """Range of the height of a foot above the ground in mid-swing, m."""

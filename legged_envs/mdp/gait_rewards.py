@@ -22,7 +22,7 @@ from legged_envs.mdp.kernels import exponential
 
 def tracking_contacts_shaped_force(
     env: Env,
-    sigma: float = 100.0,
+    sigma: float,
     gait: str = "gait",
 ) -> Tensor:
     """Return the reward for no force on feet that should swing, 0 to 1.
@@ -30,7 +30,8 @@ def tracking_contacts_shaped_force(
     It is 1 − Σ_f (1 − C_f) (1 − exp(−F_f² / σ)) / 4.
 
     Args:
-        sigma: σ, N².
+        sigma: σ, N². It should be near the squared force on a foot of a standing robot: with a much
+            smaller one, a foot earns nothing until it has left the ground.
         gait: Name of the gait command.
     """
     term = env.commands.terms[gait]
@@ -44,7 +45,7 @@ def tracking_contacts_shaped_force(
 
 def tracking_contacts_shaped_vel(
     env: Env,
-    sigma: float = 10.0,
+    sigma: float,
     gait: str = "gait",
 ) -> Tensor:
     """Return the reward for feet at rest that should stand, 0 to 1.
@@ -71,9 +72,9 @@ def tracking_foot_clearance(
 ) -> Tensor:
     """Return the reward for the commanded height of swinging feet, 0 to 1.
 
-    It is exp(−Σ_f (1 − C_f) (z_f − z*_f)² / σ). z*_f is the commanded clearance times sin² of the
-    time of the swing, from 0 to π: the foot leaves the ground and lands at rest. In the paper, z*_f
-    rises and falls linearly, and the sum is a penalty.
+    It is 1 − Σ_f (1 − C_f) (1 − exp(−(z_f − z*_f)² / σ)) / 4. z*_f is the commanded clearance times
+    sin² of the time of the swing, from 0 to π: the foot leaves the ground and lands at rest. In the
+    paper, z*_f rises and falls linearly, and Σ_f (1 − C_f) (z_f − z*_f)² is a penalty.
 
     Args:
         sigma: σ, m².
@@ -87,10 +88,12 @@ def tracking_foot_clearance(
     target = term.clearance.unsqueeze(1) * lift
     # A foot's origin is its radius above the ground in stance.
     height = env.robot.foot_height - env.sim.robot.foot_radius
-    swing = 1.0 - term.contact_schedule
     error = height - target
-    weighted = error.square() * swing
-    return exponential(weighted.sum(1), sigma)
+    at_height = exponential(error.square(), sigma)
+    # Each foot earns its own reward: a kernel of the sum has no gradient while all feet stand.
+    swing = 1.0 - term.contact_schedule
+    penalty = swing * (1.0 - at_height)
+    return 1.0 - penalty.mean(1)
 
 
 def tracking_base_height(

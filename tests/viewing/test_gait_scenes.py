@@ -49,7 +49,7 @@ def test_a_tour_shows_every_gait_at_the_middle_of_its_ranges():
     assert [scene.gait.gait for scene in scenes] == list(GAITS)
     assert {scene.command for scene in scenes} == {(0.6, 0.0, 0.0)}
     for scene in scenes:
-        assert scene.gait.period == pytest.approx(0.45)
+        assert scene.gait.period == pytest.approx(0.4)
         assert scene.gait.height == pytest.approx(0.275)
         assert scene.gait.pitch == 0.0
 
