@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
+from legged_envs.checks import LARGEST_COUNT, check_choice, whole_number
 from legged_envs.envs.task import Action, Space
 from legged_envs.state import Tree
 
@@ -176,6 +177,25 @@ def action_array(actions: object, shape: tuple[int, ...] | None) -> np.ndarray:
         raise ValueError(f"actions must have shape {shape}, got {array.shape}")
     with np.errstate(over="ignore"):  # a number beyond float32 is infinite, and refused later
         return array.astype(np.float32)
+
+
+def check_init(
+    num_envs: object, first_env: object, array: object, observations: object, render_mode: object
+) -> tuple[int, int]:
+    """Check arguments of ``CoreVectorEnv``.
+
+    Returns:
+        ``num_envs`` and ``first_env`` as ``int``.
+
+    Raises:
+        ValueError: If an argument is not valid. The message names it.
+    """
+    count = whole_number("num_envs", num_envs)
+    first = whole_number("first_env", first_env, 0, LARGEST_COUNT - count)
+    check_choice("array", array, ("numpy", "torch"))
+    check_choice("observations", observations, ("policy", "dict"))
+    check_choice("render_mode", render_mode, (None, "rgb_array"))
+    return count, first
 
 
 def check_seed(seed: object, num_envs: int) -> int | list[int] | None:

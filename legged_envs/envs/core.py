@@ -13,8 +13,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, create_empty_array
 
-from legged_envs.checks import LARGEST_COUNT, check_choice, whole_number
-from legged_envs.envs.arguments import check_actions, check_reset_options, check_seed
+from legged_envs.envs.arguments import check_actions, check_init, check_reset_options, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.episode_log import EpisodeLog
 from legged_envs.envs.execution import export, replace_rows, step_mode
@@ -49,9 +48,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     Args:
         task: The task; its ``cfg`` has robot, physics, scene and time limit.
         num_envs: Number of environments.
-        first_env: Number of the first environment. Environment i has the random numbers of
-            environment ``first_env + i`` of a larger batch, so that several processes can each
-            simulate a part of the batch.
+        first_env: Number of the first environment in a batch that several processes share.
         device: Device of the tensors and of engines that run on a GPU.
         sim: Name of the physics engine.
         array: ``"numpy"`` or ``"torch"``, the kind of arrays that are taken and returned.
@@ -79,11 +76,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         observations: str = "policy",
         render_mode: str | None = None,
     ):
-        num_envs = whole_number("num_envs", num_envs)
-        first_env = whole_number("first_env", first_env, 0, LARGEST_COUNT - num_envs)
-        check_choice("array", array, ("numpy", "torch"))
-        check_choice("observations", observations, ("policy", "dict"))
-        check_choice("render_mode", render_mode, (None, "rgb_array"))
+        num_envs, first_env = check_init(num_envs, first_env, array, observations, render_mode)
         task.cfg.check()
         self.arguments: Arguments = {
             "first_env": first_env,
@@ -101,8 +94,6 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Configuration of the task."""
         task.cfg = self.cfg
         self.num_envs = num_envs
-        self.first_env = first_env
-        """Number of the first environment in the batch of all processes."""
 
         self.array = array
         """Kind of arrays that are taken and returned, ``"numpy"`` or ``"torch"``."""
@@ -137,7 +128,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
 
         self.device = self.sim.device
         """Device of all tensors."""
-        self.random = RandomStreams(self.num_envs, self.device, self.first_env)
+        self.random = RandomStreams(self.num_envs, self.device, self.arguments["first_env"])
         """Random streams of the environments."""
         self.robots = {
             name: RobotState(robot, self.step_dt) for name, robot in self.sim.robots.items()

@@ -104,12 +104,12 @@ def test_robots_of_several_processes_are_those_of_one(kind, steps, random_action
         parts.append(part)
     first, _ = whole.reset(seed=5)
     for part in parts:
-        rows = slice(part.unwrapped.first_env, part.unwrapped.first_env + 2)
+        rows = slice(part.unwrapped.random.first_env, part.unwrapped.random.first_env + 2)
         assert_same(part.reset(seed=5)[0], first[rows])
     for action in actions:
         expected = whole.step(action)
         for part in parts:
-            rows = slice(part.unwrapped.first_env, part.unwrapped.first_env + 2)
+            rows = slice(part.unwrapped.random.first_env, part.unwrapped.random.first_env + 2)
             assert_same(select(part.step(action[rows]), slice(None)), select(expected, rows))
 
 

@@ -30,7 +30,7 @@ def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
     kind of ground.
     """
     # Numbers of all processes, so that a process has the roles that one environment would give.
-    numbers = torch.arange(env.num_envs + 1, device=env.device) + env.first_env
+    numbers = torch.arange(env.num_envs + 1, device=env.device) + env.random.first_env
     # In float64: float32 cannot count so many robots.
     counts = (numbers.double() * share).floor()
     return counts.diff().float().unsqueeze(1)
