@@ -1,4 +1,4 @@
-"""Explains words of a command line that no option takes, and refuses options given twice."""
+"""Explains words of a command line that no option takes, and refuses lists given twice."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -11,6 +11,9 @@ from legged_envs.training.options import ALGORITHMS, TrainCfg
 
 IMPORT_OPTION = "--import"
 """Option before the name of a module that registers tasks, such as those that a run names."""
+
+SEVERAL_VALUES = ("--changes", "--clips", "--motions")
+"""Options that take several values, of which a second use would replace those of the first."""
 
 GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)
 """Options of `legged-envs` itself."""
@@ -43,22 +46,17 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
 
 
 def check_repeated_options(words: Sequence[str]) -> None:
-    """Refuse an option that is given twice, of which only the last values would count.
+    """Refuse an option of several values that is given twice, of which only the last would count.
 
     Args:
         words: The words after the name of a verb.
 
     Raises:
-        ValueError: If an option is given twice. The message names it.
+        ValueError: If an option of :data:`SEVERAL_VALUES` is given twice. The message names it.
     """
-    seen = set()
-    for word in words:
-        if not word.startswith("--"):
-            continue
-        name = word.partition("=")[0].replace("_", "-")
-        if name in seen:
+    for name in SEVERAL_VALUES:
+        if words.count(name) > 1:
             raise ValueError(f"{name} is given twice: write all of its values after one {name}")
-        seen.add(name)
 
 
 def option_names(options: type[Any], prefix: str = "--") -> list[str]:

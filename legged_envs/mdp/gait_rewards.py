@@ -1,4 +1,6 @@
-"""Reward terms of a gait command: when feet should stand and swing, and how the base is carried.
+"""Reward terms of a gait command: functions ``term(env, **params)`` → (num_envs,) float32.
+
+They reward feet that stand and swing when they should, and a base that is carried as commanded.
 
 Source, unless a term states otherwise: Margolis and Agrawal 2022, "Walk These Ways"
 (https://arxiv.org/abs/2212.03238), Table 1, with the numbers of its published code
