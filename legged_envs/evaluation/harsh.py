@@ -174,11 +174,12 @@ def add_payload(env: Env, env_ids: torch.Tensor, random: Stream) -> None:
 def payload_range(sim: "Simulation") -> tuple[float, float]:
     """Return the range of the mass that is added to the base of a robot, kg.
 
-    It is ``PAYLOAD_SHARE`` of the robot's mass. At least ``LEAST_BASE`` of the base remains.
+    Its ends are the two fractions ``PAYLOAD_SHARE`` of the robot's total mass. A negative value
+    removes mass, but at least the fraction ``LEAST_BASE`` of the base's own mass remains.
     """
     masses = sim.default_parameter("body_mass")[0]
     total = masses.sum().item()
-    # The base is body 0.
+    # These masses begin with the base: they leave out MuJoCo's world body.
     most_off = (1.0 - LEAST_BASE) * masses[0].item()
     low, high = PAYLOAD_SHARE
     return max(low * total, -most_off), high * total

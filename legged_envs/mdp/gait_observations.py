@@ -31,7 +31,9 @@ def gait_style(env: Env, gait: str = "gait") -> Tensor:
 
 
 def foot_clock_sin(env: Env, gait: str = "gait") -> Tensor:
-    """Return sin 2π φ_f of each foot's phase, 0 while the robot should stand still. Size: num_feet.
+    """Return sin(2π φ_f) of the phase φ_f of each foot. Size: num_feet.
+
+    It is 0 while the robot should stand still.
 
     Args:
         gait: Name of the gait command.
@@ -42,7 +44,9 @@ def foot_clock_sin(env: Env, gait: str = "gait") -> Tensor:
 
 
 def foot_clock_cos(env: Env, gait: str = "gait") -> Tensor:
-    """Return cos 2π φ_f of each foot's phase, 0 while the robot should stand still. Size: num_feet.
+    """Return cos(2π φ_f) of the phase φ_f of each foot. Size: num_feet.
+
+    It is 0 while the robot should stand still.
 
     Args:
         gait: Name of the gait command.

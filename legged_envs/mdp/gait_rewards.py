@@ -27,7 +27,7 @@ def tracking_contacts_shaped_force(
     sigma: float,
     gait: str = "gait",
 ) -> Tensor:
-    """Return the reward for no force on feet that should swing, 0 to 1.
+    """Return the reward for feet without contact force while they should swing, 0 to 1.
 
     It is 1 − Σ_f (1 − C_f) (1 − exp(−F_f² / σ)) / 4.
 
@@ -50,7 +50,7 @@ def tracking_contacts_shaped_vel(
     sigma: float,
     gait: str = "gait",
 ) -> Tensor:
-    """Return the reward for feet at rest that should stand, 0 to 1.
+    """Return the reward for feet that do not move while they should be on the ground, 0 to 1.
 
     It is 1 − Σ_f C_f (1 − exp(−‖v_f‖² / σ)) / 4.
 

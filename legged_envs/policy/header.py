@@ -120,8 +120,9 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
 def harsh_headline(evaluation: Facts) -> str:
     """Return the main results of an evaluation under harsh conditions as a text.
 
-    They are the error of the velocity command, falls, crossed tiles, and the share of the time in
-    which a foot is on the ground after a stop. The text is empty without an evaluation.
+    They are the error of the velocity, the share of episodes with a fall, the share of crossed
+    tiles, and after the command to stop the fraction of time that a foot is on the ground. The text
+    is empty if there is no evaluation.
     """
     if not evaluation:
         return ""

@@ -226,6 +226,7 @@ def lies_on_base(robot: MovingRobot) -> bool:
     base = model.body(robot.cfg.base_body).id
     for contact in robot.data.contact:
         bodies = model.geom_bodyid[[contact.geom1, contact.geom2]]
+        # Body 0 is the world.
         if 0 in bodies and base in bodies:
             return True
     return False

@@ -163,12 +163,13 @@ def _sharpen_risers(cfg: TaskCfg) -> None:
 
 
 def _lift_feet(cfg: TaskCfg) -> None:
-    # Robots that stop at a riser lifted their front feet by 3 to 8 cm.
+    # Robots that got stuck at the vertical face of a step had lifted their front feet by only 3 to
+    # 8 cm.
     clearance = cfg.rewards.get("foot_clearance")
     if clearance is not None:
         target = clearance.params["target"]
         clearance.params["target"] = round(LIFT_FACTOR * target, 3)
-    # The gait clock of bipeds lifts their feet.
+    # For bipeds, the gait clock sets how high the feet swing.
     for command in cfg.commands.values():
         if isinstance(command, GaitClockCfg):
             command.swing = round(LIFT_FACTOR * command.swing, 3)

@@ -37,7 +37,7 @@ def _at(difficulty: float, pair: Pair) -> float:
 
 
 def flat(difficulty: float, random: Random, grid: Grid) -> Array:
-    """Return the heights of flat ground: 0 at all levels.
+    """Return the heights of flat ground: 0 at every point and every difficulty.
 
     Args:
         difficulty: Not used.

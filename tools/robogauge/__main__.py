@@ -108,7 +108,8 @@ def find_policy(policy: str, folder: Path) -> tuple[str, Path]:
     """Return the name of a policy and its ONNX file.
 
     Args:
-        policy: Folder that `legged-envs export` wrote, or the id of a task whose policy ships.
+        policy: Folder that `legged-envs export` wrote, or the id of a task that has a trained
+            policy in this package.
         folder: Where to export the policy of a task.
 
     Returns:
@@ -143,9 +144,10 @@ def find_policy(policy: str, folder: Path) -> tuple[str, Path]:
 
 
 def check_policy(path: Path) -> None:
-    """Let a policy act once for a robot that stands.
+    """Run a policy once with the observation of a standing robot.
 
-    RoboGauge counts an error of a robot as a fall: what does not run must be found before.
+    RoboGauge counts an exception as a fall of the robot. A policy that does not run must therefore
+    be found before the evaluation starts.
 
     Args:
         path: ONNX file.

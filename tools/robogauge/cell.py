@@ -131,7 +131,10 @@ def make_pipeline(base: Any, *parts: Any) -> Any:
 
 
 def words_of(options: argparse.Namespace) -> list[str]:
-    """Return the command line of RoboGauge's stress pipeline for this cell."""
+    """Return the command-line arguments of RoboGauge's stress pipeline.
+
+    They are for one combination of terrain, friction and payload.
+    """
     words = ["--task-name", ROBOT, "--stress-benchmark", "--headless", "--num-processes", "1"]
     words += ["--stress-terrain-names", options.terrain]
     words += ["--frictions", str(options.friction), "--base-masses", str(options.payload)]

@@ -81,10 +81,10 @@ class ContractRobot:
         self._to_simulator = simulator_order(contract)
 
     def see(self, simulator: Any) -> None:
-        """Keep the simulator in which the robot looks at the ground.
+        """Store the simulator, from which the height scan of the robot is computed.
 
         Args:
-            simulator: RoboGauge's simulator. It loads its world later.
+            simulator: RoboGauge's simulator. It loads its world after this call.
         """
         self._simulator = simulator
         self._ground: Ground | None = None

@@ -62,9 +62,10 @@ def read_summary(path: Path) -> list[Scored]:
 
 def _scored(match: re.Match[str], value: dict[str, Any] | None) -> Scored:
     level = match["level"]
-    # A terrain of which no level was reached has no numbers.
+    # RoboGauge reports no score if the robot passed no level of the terrain.
     score = 0.0
     if value is not None:
+        # A text such as "0.652 ± 0.031".
         mean_and_deviation = value["summary"]["terrain_quality_score"][SCORE]
         score = float(mean_and_deviation.split(" ")[0])
     return Scored(

@@ -32,7 +32,10 @@ class ActuatorFunctions:
         return find_index(names, name)
 
     def get_asset_actuator_properties(self, asset: Asset) -> list[ActuatorProperties]:
-        """Return effort, gains and limits of each motor. ``motor_effort`` is its gear."""
+        """Return the properties of each motor, such as its gains and its range of controls.
+
+        ``motor_effort`` is the motor's ``gear`` in the MJCF.
+        """
         return [copy.deepcopy(actuator.properties) for actuator in asset.actuators]
 
     def get_actor_actuator_count(self, env: Env, handle: int) -> int:

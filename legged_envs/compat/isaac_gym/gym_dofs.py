@@ -82,7 +82,7 @@ def _drive_dof(env: Env, handle: int, value: float, mode: DofDriveMode, function
     if not np.isfinite(value):
         raise ValueError(f"gym.{function}: needs a finite number, got {value}")
     state = env.sim.running(function)
-    # All other joints are given what they have.
+    # All other joints keep their present control values.
     controls = torch.from_numpy(state.batch.bind("ctrl").copy())
     controls[env.index, handle] = float(value)
     state.drive(controls, mode)

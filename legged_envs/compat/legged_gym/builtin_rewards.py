@@ -103,7 +103,7 @@ class BuiltinRewards:
         return self._builtin_reward("feet_slip")
 
     def _reward_foot_acc(self) -> Tensor:
-        """Return the squared accelerations of the feet, (m/s²)²: Σ ‖a_f‖²."""
+        """Return the sum of the squared accelerations a_f of the feet, (m/s²)²: Σ ‖a_f‖²."""
         simulator = self.simulator
         change = simulator.feet_vel - simulator.last_feet_vel
         return (change / self.core.step_dt).square().sum(dim=(1, 2))

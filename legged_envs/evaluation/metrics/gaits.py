@@ -203,14 +203,14 @@ def hold_gait(
 
     Args:
         core: Environment with a gait command.
-        choice: The gait and its style.
-        observation: Current observation, by group. Changed in place to show the new command.
+        choice: The gait and its style: period, clearance, height and pitch.
+        observation: Current observation, by observation group. It is updated in place.
 
     Raises:
-        ValueError: If the task has no gait command, or a number is outside its range.
+        ValueError: If the task has no gait command, or a number of the style is outside its range.
     """
     style = asdict(choice)
     gait = style.pop("gait")
     find_gait_command(core).hold_gait(gait, **style)
-    # Several terms show parts of the command.
+    # Several observation terms depend on the command, so all of them are computed again.
     observation.update(core.observe_again())
