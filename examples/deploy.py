@@ -200,8 +200,8 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
 
 if __name__ == "__main__":
     sys.tracebacklimit = 0  # a mistake is one line
-    style = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
-    words = [word for word in sys.argv[1:] if "=" not in word]
+    style = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
+    words = sys.argv[1:2] + [word for word in sys.argv[2:] if "=" not in word]
     folder, *command, window = (*words, "")[:5] if len(words) > 3 else sys.exit(__doc__)
     command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
     np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")

@@ -5,6 +5,7 @@ RoboGauge itself is no part of the repository. A stand-in has the names of it th
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import sys
 from collections.abc import Callable
@@ -377,6 +378,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sensors = "".join(f'<jointpos joint="{name}"/>' for name in JOINT_ORDER)
     (folder / "go2.xml").write_text(f"<mujoco><sensor>{sensors}</sensor></mujoco>")
     for name in program.MODULES:
+        # A stand-in would hide a package that is here; dm_control may be here and not fit.
+        if name != "dm_control" and importlib.util.find_spec(name) is not None:
+            continue
         (tmp_path / "packages" / name).mkdir(parents=True)
         (tmp_path / "packages" / name / "__init__.py").write_text("")
     (tmp_path / "packages" / "dm_control" / "mjcf.py").write_text(

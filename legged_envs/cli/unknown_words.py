@@ -54,8 +54,9 @@ def check_repeated_options(words: Sequence[str]) -> None:
     Raises:
         ValueError: If an option of :data:`SEVERAL_VALUES` is given twice. The message names it.
     """
+    given = [word.partition("=")[0] for word in words]
     for name in SEVERAL_VALUES:
-        if words.count(name) > 1:
+        if given.count(name) > 1:
             raise ValueError(f"{name} is given twice: write all of its values after one {name}")
 
 

@@ -139,7 +139,14 @@ def randomize_joint_parameter(
         parameter: ``"armature"``, kg·m², or in the engine ``"mujoco"`` ``"joint_damping"``,
             N·m·s/rad, or ``"joint_friction"``, N·m.
         range: Bounds of the value.
+
+    Raises:
+        ValueError: If the engine does not have the parameter.
     """
+    if parameter not in env.sim.parameter_names:
+        raise ValueError(
+            f"this engine has no parameter {parameter!r}: use sim='mujoco', or leave the event out"
+        )
     low, high = range
     num_joints = env.sim.default_parameter(parameter).shape[1]
     values = random.uniform(low, high, 1, env_ids)

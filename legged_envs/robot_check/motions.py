@@ -208,6 +208,11 @@ def _drop(robot: MovingRobot, problems: list[str]) -> str:
         if fell_at is None and (verticality < LIMITS.min_upright or is_low):
             fell_at = (step + 1) * model.opt.timestep
     if fell_at is None and lies_on_base(robot):
+        if len(cfg.foot_names) > 3 and not cfg.wheels:
+            problems.append(
+                f"kp: dropped from {DROP_HEIGHT:g} m, the robot sinks onto {cfg.base_body!r}: "
+                "raise kp, or write a default_joint_pos with straighter legs"
+            )
         return f"lies on {cfg.base_body!r}, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"
     if fell_at is None:
         return f"stands, at {data.qpos[2]:.3f} m of {cfg.base_height:g}"

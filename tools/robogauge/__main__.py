@@ -92,7 +92,9 @@ def check_packages(python: str) -> None:
     """
     words = [python, "-c", PROBE, *MODULES]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=True, env=make_environment()
+        )
     except (OSError, subprocess.CalledProcessError) as error:
         raise ValueError(
             f"--python {python!r} does not run: name an interpreter of Python"
@@ -196,11 +198,24 @@ def claim_folder(folder: Path, path: Path, protocol: Protocol, options: argparse
             f"{str(folder)!r} has results of another policy or with other options: "
             "name another folder with --folder"
         )
-    kept = folder.resolve() / "policy.onnx"
+    # Not the name of a policy that `legged-envs export` wrote into the same folder.
+    kept = folder.resolve() / "judged.onnx"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, kept)
     noted.write_text(about)
     return kept
+
+
+def make_environment() -> dict[str, str]:
+    """Return the environment variables of the processes that run RoboGauge."""
+    own = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), own] if own else [str(ROOT)]),
+        # Many processes of one robot each: threads of NumPy and PyTorch would only disturb them.
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
 
 
 def run_cell(
@@ -234,12 +249,12 @@ def run_cell(
     words += ["--search-seeds", *map(str, protocol.search_seeds)]
     if options.clip_commands:
         words.append("--clip-commands")
-    # Many processes of one robot each: threads of NumPy and PyTorch would only disturb them.
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     start = time.perf_counter()
     output = logs / "output.txt"
     with output.open("w") as file:
-        done = subprocess.run(words, stdout=file, stderr=subprocess.STDOUT, env=env, check=False)
+        done = subprocess.run(
+            words, stdout=file, stderr=subprocess.STDOUT, env=make_environment(), check=False
+        )
     if done.returncode:
         raise RuntimeError(f"RoboGauge gave no result of {cell.name}: {str(output)!r} says why")
     print(f"{cell.name}: {time.perf_counter() - start:.0f} s", flush=True)

@@ -180,7 +180,7 @@ def _check_terms(path: Path, contract: dict[str, Any], names: set[str]) -> None:
         unknown += list(contract["inputs"])[1:]
     if unknown:
         raise ValueError(
-            f"{str(path)!r} observes {', '.join(unknown)}, and RoboGauge has none of it: "
+            f"{str(path)!r} observes {', '.join(unknown)}, which is not computed here: "
             f"use a policy that observes only {', '.join(OBSERVABLE)}"
         )
     moved = sorted(set(contract["actuators"]) - {"position"})

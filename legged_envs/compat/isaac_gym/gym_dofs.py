@@ -4,7 +4,6 @@ Each raises a RuntimeError before ``prepare_sim``.
 """
 
 import numpy as np
-import torch
 
 from legged_envs.compat.isaac_gym.enums import DofDriveMode
 from legged_envs.compat.isaac_gym.gym_states import read_rows
@@ -81,8 +80,4 @@ def _drive_dof(env: Env, handle: int, value: float, mode: DofDriveMode, function
     _check(env, handle)
     if not np.isfinite(value):
         raise ValueError(f"gym.{function}: needs a finite number, got {value}")
-    state = env.sim.running(function)
-    # All other joints keep their present control values.
-    controls = torch.from_numpy(state.batch.bind("ctrl").copy())
-    controls[env.index, handle] = float(value)
-    state.drive(controls, mode)
+    env.sim.running(function).drive_one(env.index, handle, float(value), mode)

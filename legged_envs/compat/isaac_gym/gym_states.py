@@ -37,8 +37,9 @@ class StateFunctions:
 
     def get_sim_rigid_body_states(self, sim: Sim, flags: int = StateFlag.STATE_ALL) -> np.ndarray:
         """Return the state of each body of all environments, with ``pose`` and ``vel``."""
-        states = [self.get_env_rigid_body_states(env, flags) for env in sim.envs]
-        return np.concatenate(states)
+        values = sim.running("get_sim_rigid_body_states").read("rigid_body_state")
+        rows = np.ascontiguousarray(values.flatten(0, 1).numpy().astype(np.float32))
+        return rows.view(BODY_STATE_DTYPE)[:, 0]
 
     def get_vec_actor_dof_states(
         self, envs: Sequence[Env], handle: int | Sequence[int], flags: int = StateFlag.STATE_ALL
@@ -47,11 +48,15 @@ class StateFunctions:
 
         With a list of handles, of the actor of each environment.
         """
-        handles = [handle] * len(envs) if isinstance(handle, int) else list(handle)
+        handles = list(handle) if isinstance(handle, Sequence) else [handle] * len(envs)
+        # Read once for all environments.
+        values = envs[0].sim.running("get_vec_actor_dof_states").read("dof_state")
         states = []
         for env, own in zip(envs, handles, strict=True):
-            states.append(self.get_actor_dof_states(env, own, flags))
-        return np.concatenate(states)
+            place = env.locate_dofs(own)
+            states.append(values[env.index, place.start : place.stop])
+        rows = np.ascontiguousarray(torch.cat(states).numpy().astype(np.float32))
+        return rows.view(DOF_STATE_DTYPE)[:, 0]
 
     def get_rigid_transform(self, env: Env, handle: int) -> Transform:
         """Return the pose of a body, by its index in the environment."""

@@ -149,13 +149,17 @@ class State:
         Forces on DOFs and bodies act in this step only. No DOF is faster than its ``velocity``.
         Numbers that are not finite lead to a warning that names their environments.
         """
-        self._limit_efforts()
+        is_effort = self.modes == int(DofDriveMode.DOF_MODE_EFFORT)
+        if self._forces_given:
+            self.speed_limits.stop_driving(self._ctrl, self._qvel, is_effort)
         self.update_constants()
         self.batch.step(nstep=self._substeps)
         self.speed_limits.apply(self._qpos, self._qvel)
         self.frame_count += 1
         self._has_moved = True
-        self._forces_given = False
+        if self._forces_given:
+            self._ctrl.masked_fill_(is_effort, 0.0)
+            self._forces_given = False
         self._last_applied = None
         self._keep_outputs_of_step()
         if self._body_forces_given:
@@ -166,14 +170,6 @@ class State:
         # The next evaluation of kinematics overwrites what sensors read.
         self._force_sensors.measure(self._last_applied)
         self._warn_of_divergence()
-
-    def _limit_efforts(self) -> None:
-        """Clear forces of the last step, and those that would drive a fast DOF on."""
-        is_effort = self.modes == int(DofDriveMode.DOF_MODE_EFFORT)
-        if self._forces_given:
-            self.speed_limits.stop_driving(self._ctrl, self._qvel, is_effort)
-        else:
-            self._ctrl.masked_fill_(is_effort, 0.0)
 
     def _warn_of_divergence(self) -> None:
         counts = self.batch.warning[:, DIVERGENCE_WARNINGS, 1]
@@ -205,12 +201,14 @@ class State:
             for k, part in enumerate(self.parts):
                 is_chosen[self._find_envs(actors, k), part.dofs] = True
             is_set &= is_chosen
-        if mode == DofDriveMode.DOF_MODE_EFFORT:
-            # Forces count for one step, also those of actors that this call does not name.
-            if not self._forces_given:
-                self._ctrl.masked_fill_(self.modes == int(mode), 0.0)
-            self._forces_given = True
+        self._forces_given |= mode == DofDriveMode.DOF_MODE_EFFORT
         self._ctrl.copy_(torch.where(is_set, values, self._ctrl))
+
+    def drive_one(self, env: int, dof: int, value: float, mode: DofDriveMode) -> None:
+        """Set the force or target of one DOF of an environment, if it is in this drive mode."""
+        if self.modes[env, dof] == int(mode):
+            self._forces_given |= mode == DofDriveMode.DOF_MODE_EFFORT
+            self._ctrl[env, dof] = value
 
     def apply_body_forces(
         self,

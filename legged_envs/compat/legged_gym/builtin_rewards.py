@@ -117,10 +117,10 @@ class BuiltinRewards:
         cfg = self.cfg.rewards
         if hasattr(cfg.params, "foot_clearance"):
             return self._builtin_reward("foot_clearance")
-        robot = self.core.robot
         # The engine's height is that of the foot's origin above the ground under it.
-        error = robot.foot_height - cfg.foot_clearance_target - cfg.foot_height_offset
-        weighted = error.square() * robot.foot_speed
+        error = self.core.robot.foot_height - cfg.foot_clearance_target - cfg.foot_height_offset
+        speed = self.simulator.feet_vel[..., :2].norm(dim=-1)
+        weighted = error.square() * speed
         return torch.exp(-weighted.sum(1) / cfg.foot_clearance_tracking_sigma)
 
     def _reward_feet_contact_forces(self) -> Tensor:

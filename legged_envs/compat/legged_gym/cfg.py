@@ -258,11 +258,13 @@ class LeggedRobotCfg:
         joint_armature_range: Sequence[float] = (0.0, 0.05)
         """Range of the armature, kg·m², one value for all joints of a robot."""
         randomize_joint_friction: bool = False
-        """True to draw the dry friction of the joints when an environment is seeded."""
+        """True to draw the dry friction of the joints when an environment is seeded. Only in the
+        engine ``mujoco``."""
         joint_friction_range: Sequence[float] = (0.0, 0.1)
         """Range of the dry friction, N·m, one value for all joints of a robot."""
         randomize_joint_damping: bool = False
-        """True to draw the damping of the joints when an environment is seeded."""
+        """True to draw the damping of the joints when an environment is seeded. Only in the engine
+        ``mujoco``."""
         joint_damping_range: Sequence[float] = (0.0, 1.0)
         """Range of the damping beside the motors, N·m·s/rad, one value for all joints."""
         push_robots: bool = True

@@ -838,11 +838,11 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         from legged_envs.compat.isaac_gym.gymapi import UsdExportOptions  # noqa: F401
     assert not hasattr(gymapi, "UsdExportOptions")
     instead = {
-        "destroy_actor": "destroy it and make another",
+        "destroy_actor": "destroy",
         "create_rigid_body_attractor": "apply_rigid_body_force_tensors",
         "get_env_rigid_contacts": "acquire_net_contact_force_tensor",
         "set_actor_rigid_body_states": "set_actor_root_state_tensor",
-        "create_cloth_grid": "rigid bodies",
+        "create_cloth_grid": "cloth",
     }
     for name, advice in instead.items():
         with pytest.raises(AttributeError, match=rf"gym\.{name} .*{advice}"):

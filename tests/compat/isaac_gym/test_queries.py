@@ -151,6 +151,31 @@ def test_motors_of_a_file_are_read_in_their_order(tmp_path) -> None:
     assert gym.get_asset_actuator_properties(gym.create_box(sim, 1, 1, 1)) == []
 
 
+def test_an_effort_counts_for_one_step_of_one_joint_alone() -> None:
+    sim = two_dogs()
+    props = gym.get_actor_dof_properties(sim.envs[0], 0)
+    props["driveMode"] = gymapi.DOF_MODE_EFFORT
+    props["damping"] = 0.0
+    for each in sim.envs:
+        for handle in range(2):
+            gym.set_actor_dof_properties(each, handle, props)
+    gym.prepare_sim(sim)
+    env = sim.envs[1]
+    hip = gym.find_actor_dof_handle(env, 0, "FL_hip_joint")
+    knee = gym.find_actor_dof_handle(env, 1, "FR_knee_joint")
+    # Forces on joints of other modes are refused in silence, as in Isaac Gym.
+    gym.set_dof_target_position(env, hip, 0.5)
+    gym.apply_dof_effort(env, hip, 3.0)
+    gym.simulate(sim)
+    assert gym.get_actor_dof_forces(env, 0)[hip] == pytest.approx(3.0)
+    assert not gym.get_actor_dof_position_targets(env, 0).any()
+    gym.apply_dof_effort(env, knee, 2.0)
+    gym.simulate(sim)
+    first, second = (gym.get_actor_dof_forces(env, handle) for handle in range(2))
+    assert not first.any() and np.count_nonzero(second) == 1 and second.max() == pytest.approx(2.0)
+    assert not gym.get_actor_dof_forces(sim.envs[0], 0).any()
+
+
 def test_single_joints_are_driven_and_read_by_their_handles() -> None:
     sim = two_dogs()
     env = sim.envs[1]
@@ -165,6 +190,7 @@ def test_single_joints_are_driven_and_read_by_their_handles() -> None:
     hip = gym.find_actor_dof_handle(env, 0, "FL_hip_joint")
     gym.set_dof_target_position(env, knee, 0.25)
     gym.set_dof_target_position(env, hip, 0.5)
+    gym.apply_dof_effort(env, hip, 1.0)
     assert gym.get_dof_target_position(env, knee) == 0.25
     assert gym.get_dof_target_position(env, hip) == 0.0, "the joint is not in mode POS"
     assert gym.get_actor_dof_position_targets(env, 1).tolist() == [0, 0, 0, 0.25, 0, 0, 0, 0]
