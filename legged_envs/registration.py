@@ -269,6 +269,8 @@ def make_env(
             f"gymnasium.make_vec({task_id!r}, num_envs={kwargs['num_envs']})"
         )
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
+    if max_episode_steps is not None:
+        max_episode_steps = whole_number("max_episode_steps", max_episode_steps)
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
     task_cfg = _with_time_limit(_resolve_cfg(task_id, cfg), max_episode_steps)

@@ -173,7 +173,9 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
         if truncated:
             cfg = self.env.get_wrapper_attr("cfg")
             # The limit of gym.make may be shorter than the task's: that one truncates.
-            if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
+            limit = cfg.max_episode_length
+            is_own = limit is not None and self._elapsed_steps >= limit
+            if cfg.is_finite_horizon and is_own:
                 terminated = True
                 truncated = False
         return observation, reward, terminated, truncated, info

@@ -165,10 +165,7 @@ class HarshCommand(VelocityCommand):
 
 def add_payload(env: Env, env_ids: torch.Tensor, random: Stream) -> None:
     """Add a drawn mass in ``payload_range`` to the base of each robot."""
-    masses = env.sim.default_parameter("body_mass")[env_ids]
-    low, high = payload_range(env.sim)
-    masses[:, :1] += random.uniform(low, high, 1, env_ids)
-    env.sim.set_parameter("body_mass", masses, env_ids)
+    events.randomize_base_mass(env, env_ids, random, payload_range(env.sim))
 
 
 def payload_range(sim: "Simulation") -> tuple[float, float]:
@@ -230,20 +227,37 @@ def harsh_cfg(cfg: TaskCfg, trained: TaskCfg) -> TaskCfg:
     return cfg
 
 
-def trained_ranges(trained: TaskCfg) -> dict[str, tuple[float, float]]:
-    """Return the ranges of the commands of a training, by name, m/s and rad/s."""
-    command = trained.commands["velocity"]
+def commanded_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
+    """Return the ranges of the commands of a harsh evaluation, by name, m/s and rad/s.
+
+    On rough ground robots walk straight on, and have no commands to the side and to turn.
+
+    Args:
+        cfg: Configuration of the evaluation, from :func:`harsh_cfg`.
+    """
+    command = cfg.commands["velocity"]
+    assert isinstance(command, HarshCommandCfg)
+    if command.forwards:
+        _, fastest = command.lin_vel_x
+        return {"lin_vel_x": (0.0, fastest)}
     return {name: getattr(command, name) for name in VELOCITY_RANGES}
 
 
-def clipped_commands(ranges: dict[str, tuple[float, float]]) -> list[str]:
+def clipped_commands(cfg: TaskCfg) -> list[str]:
     """Return the names of commands that are slower than those of a usual evaluation.
 
     They are clipped to the ranges of the training.
+
+    Args:
+        cfg: Configuration of the evaluation, from :func:`harsh_cfg`.
     """
+    command = cfg.commands["velocity"]
+    assert isinstance(command, HarshCommandCfg)
     clipped = []
-    for name, (low, high) in ranges.items():
+    for name, (low, high) in commanded_ranges(cfg).items():
         least, most = COMMAND_RANGES[name]
-        if low > least or high < most:
+        # Robots that walk straight on have no commands to walk backwards.
+        is_cut_below = low > least and not command.forwards
+        if is_cut_below or high < most:
             clipped.append(name)
     return clipped

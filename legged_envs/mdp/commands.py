@@ -318,25 +318,27 @@ class VelocityCommand(CommandTerm):
         if ground is None:
             return
         for columns, low, high in self._kind_ranges:
-            is_on_kind = torch.isin(ground.columns[env_ids], columns)
-            command[is_on_kind] = low + share[is_on_kind] * (high - low)
+            is_on_kind = torch.isin(ground.columns[env_ids], columns).unsqueeze(1)
+            command.copy_(torch.where(is_on_kind, low + share * (high - low), command))
 
     def _redraw(self, env_ids: torch.Tensor) -> None:
         """Draw the next commands of ``env_ids`` (n,), or invert the present ones."""
+        # A draw only for tasks with this option: other tasks keep their random numbers.
+        if self.cfg.inversion_fraction == 0.0:
+            self.reset(env_ids)
+            return
         velocity = self.value[env_ids, :3]
         heading = self.heading[env_ids]
         steering = self._steering[env_ids]
         self.reset(env_ids)
-        # A draw only for tasks with this option: other tasks keep their random numbers.
-        if self.cfg.inversion_fraction == 0.0:
-            return
         share = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
         moves = torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND
         chosen = moves & (share < self.cfg.inversion_fraction)
-        rows = env_ids[chosen]
-        self.heading = self.heading.index_copy(0, rows, heading[chosen])
-        self._steering[rows] = steering[chosen]
-        self._set(self.value[:, :3].index_copy(0, rows, -velocity[chosen]))
+        heading = torch.where(chosen, heading, self.heading[env_ids])
+        self.heading = self.heading.index_copy(0, env_ids, heading)
+        self._steering[env_ids] = torch.where(chosen, steering, self._steering[env_ids])
+        velocity = torch.where(chosen.unsqueeze(1), -velocity, self.value[env_ids, :3])
+        self._set(self.value[:, :3].index_copy(0, env_ids, velocity))
 
     def stand(self, env_ids: torch.Tensor) -> None:
         """Ask the robots of ``env_ids`` (n,) to stand still until their next command is due."""

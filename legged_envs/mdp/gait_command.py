@@ -270,7 +270,7 @@ class GaitCommand(CommandTerm):
         """Set a fixed gait or style in all environments, which are kept until their next reset.
 
         Args:
-            gait: Name of the gait, of :data:`GAITS`. None: the present gaits stay.
+            gait: Name of the gait, of ``cfg.gaits``. None: the present gaits stay.
             **style: New ``period`` (s), ``clearance`` (m), ``height`` (m) or ``pitch`` (rad). None,
                 or a name that is not given: the present values stay.
 
@@ -279,7 +279,7 @@ class GaitCommand(CommandTerm):
         """
         value = self.value.clone()
         if gait is not None:
-            check_choice("hold_gait: gait", gait, tuple(GAITS))
+            check_choice("hold_gait: gait", gait, self.cfg.gaits)
             value[:, :3] = self._tensor([GAITS[gait]])
         for name, number in style.items():
             check_choice("hold_gait: style", name, STYLE)

@@ -10,7 +10,7 @@ from legged_envs.checks import check_choice, check_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import Range, command_ranges
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.gait_command import GAITS, STYLE, GaitChoice, GaitCommandCfg
+from legged_envs.mdp.gait_command import STYLE, GaitChoice, GaitCommandCfg
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.mimic import clip_names
 
@@ -149,13 +149,13 @@ def make_gait_scenes(cfg: TaskCfg, command: Command | None, choice: GaitChoice) 
     _check_command(cfg, command)
     gait_cfg = find_gait_cfg(cfg)
     if choice.gait is not None:
-        check_choice("--gait", choice.gait, tuple(GAITS))
+        check_choice("--gait", choice.gait, gait_cfg.gaits)
     style = {}
     for name in STYLE:
         low, high = getattr(gait_cfg, name)
         value = getattr(choice, name)
         if value is None:
-            value = round(0.5 * (low + high), 3)
+            value = 0.5 * (low + high)
         check_number(f"--{name}", value, low, high)
         style[name] = value
     gaits = gait_cfg.gaits if choice.gait is None else (choice.gait,)

@@ -175,7 +175,8 @@ def start_scene(
 
 
 def _hold_command(core: CoreVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]) -> None:
-    if scene.gait is not None:
-        hold_gait(core, scene.gait, observation)
     if scene.command is not None:
         hold_velocity(core, scene.command, observation)
+    # After the velocity: feet that should not move have no schedule.
+    if scene.gait is not None:
+        hold_gait(core, scene.gait, observation)

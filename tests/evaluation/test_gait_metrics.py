@@ -62,6 +62,23 @@ def test_each_gait_is_evaluated_over_its_whole_ranges(evaluator):
     assert all(name in page.getvalue() for name in GAITS)
 
 
+def test_contacts_are_compared_with_the_schedule_that_the_step_began_with(evaluator, monkeypatch):
+    core, metrics = evaluator.core, evaluator.metrics
+    metrics.start(evaluator._envs, seed=3, still=False)
+    pitch = 0.25
+    gravity = torch.tensor((np.sin(pitch), 0.0, -np.cos(pitch))).expand(core.num_envs, 3)
+    for _ in range(6):
+        # The contacts that the rewards of this step ask for.
+        expected = core.commands.terms["gait"].contact_schedule > 0.5
+        info = core.step(torch.zeros(core.num_envs, 12))[-1]
+        with monkeypatch.context() as patch:
+            patch.setattr(core.robot, "foot_contact", expected)
+            patch.setattr(core.robot, "projected_gravity", gravity)
+            measures = metrics.measures(info)
+        assert (measures["on_schedule"] == 1.0).all()
+        assert measures["pitch"].tolist() == pytest.approx([pitch] * core.num_envs)
+
+
 def test_landings_and_heights_of_feet_become_period_and_clearance(evaluator):
     metrics = evaluator.metrics
     steps = 300

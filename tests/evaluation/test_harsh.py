@@ -156,7 +156,16 @@ def test_what_is_measured_while_moving_and_after_the_stop() -> None:
 
 def test_commands_of_slow_robots_are_said_to_be_clipped() -> None:
     slow = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.3, 0.5), "ang_vel_z": (-2.0, 0.8)}
-    assert harsh.clipped_commands(slow) == ["lin_vel_y", "ang_vel_z"]
+    changes = {f"commands.velocity.{name}": span for name, span in slow.items()}
+    trained = override(make_task_cfg("Legged/Go2-Flat-v0"), changes)
+    cfg = harsh.harsh_cfg(evaluation_cfg(trained), trained)
+    assert harsh.clipped_commands(cfg) == ["lin_vel_y", "ang_vel_z"]
+    assert harsh.commanded_ranges(cfg) == slow
+    # On rough ground they walk straight on, and have none of these commands.
+    trained = override(make_task_cfg("Legged/Go2-Rough-v0"), changes)
+    rough = harsh.harsh_cfg(evaluation_cfg(trained), trained)
+    assert harsh.clipped_commands(rough) == []
+    assert harsh.commanded_ranges(rough) == {"lin_vel_x": (0.0, 1.0)}
 
 
 def test_numbers_of_a_seed_are_the_same_and_stand_in_the_file(

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from gymnasium.vector import VectorEnv
 from rich.console import Console
 from rich.table import Column, Table
 
@@ -98,11 +99,23 @@ class GaitMetrics(VelocityMetrics):
     Each episode has one gait and one style, which the evaluation draws from the whole ranges.
     """
 
+    _schedule: torch.Tensor
+    """Probability that each foot should be on the ground in the step that is measured next. Shape:
+    (num_envs, num_feet)."""
+
+    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        observation = super().start(envs, seed, still)
+        self._schedule = find_gait_command(self._core).contact_schedule
+        return observation
+
     def measures(self, info: Mapping[str, Any]) -> Measures:
         measures = super().measures(info)
         robot = self._core.robot
         command = find_gait_command(self._core)
-        should_stand = command.contact_schedule > 0.5
+        # The command is that of the next step already: the contacts are compared with the schedule
+        # that the step began with, as in the rewards.
+        should_stand = self._schedule > 0.5
+        self._schedule = command.contact_schedule
         agrees = robot.foot_contact == should_stand
         measures["on_schedule"] = agrees.float().mean(1)
         # With the nose down by p, gravity points to sin p ahead.

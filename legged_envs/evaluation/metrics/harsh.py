@@ -116,10 +116,9 @@ class HarshMetrics(TaskMetrics):
             means[name] = mean_over_steps(values[name], after_stop).nanmean().item()
         drift = mean_over_steps(velocity_w, after_stop).norm(dim=1).nanmean().item()
         usual = self._usual.result(values, alive)
-        ranges = harsh.trained_ranges(core.cfg)
         walk = replace(
             usual,
-            commands=ranges,
+            commands=harsh.commanded_ranges(core.cfg),
             lin_vel_error=means["lin_vel_error"],
             ang_vel_error=means["ang_vel_error"],
             still_joint_speed=means["joint_speed"],
@@ -128,7 +127,7 @@ class HarshMetrics(TaskMetrics):
         return HarshEvaluation(
             walk=walk,
             still_drift=drift,
-            clipped=harsh.clipped_commands(ranges),
+            clipped=harsh.clipped_commands(core.cfg),
             conditions=self._conditions(),
         )
 

@@ -16,7 +16,7 @@ import viser
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.errors import is_mistake
-from legged_envs.mdp.gait_command import GAITS, STYLE, GaitChoice
+from legged_envs.mdp.gait_command import STYLE, GaitChoice
 from legged_envs.policy.policy import SHIPPED, Policy
 from legged_envs.tables import shorten
 from legged_envs.tasks.kind import kind_of
@@ -123,11 +123,11 @@ class Panel:
         choice = self.session.scene.gait
         if choice is None:
             return False
+        gait_cfg = find_gait_cfg(cfg)
         dropdown = self.server.gui.add_dropdown(
-            "gait", tuple(GAITS), initial_value=choice.gait or "trot"
+            "gait", gait_cfg.gaits, initial_value=choice.gait or gait_cfg.gaits[0]
         )
         self.controls["gait"] = dropdown
-        gait_cfg = find_gait_cfg(cfg)
         for name in STYLE:
             low, high = getattr(gait_cfg, name)
             self._add_slider(name, low, high, step=0.01, value=getattr(choice, name))
