@@ -48,19 +48,19 @@ class TimedGym:
         self.seconds = 0.0
         """CPU seconds inside of the functions."""
         self.torques: list[np.ndarray] = []
-        """Torques of the physics steps, in order. A joint that is too fast has none, whatever the
-        task asked for."""
+        """Torques that the task asked for before each physics step, in order."""
 
     def __getattr__(self, name: str) -> Any:
         """Return one of the many functions of ``gym``, with a clock around it."""
         function = getattr(self._gym, name)
 
         def timed(*args: Any) -> Any:
+            # Before the step, which clears them: they count for one step.
+            if name == STEP:
+                self.torques.append(self._ctrl.copy())
             begun = process_time()
             value = function(*args)
             self.seconds += process_time() - begun
-            if name == STEP:
-                self.torques.append(self._ctrl.copy())
             return value
 
         return timed
