@@ -41,7 +41,14 @@ _SINGLE_ARGUMENTS = (
     "cfg",
     "max_episode_steps",
 )
-_VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "first_env", "array", "autoreset_mode", "statistics")
+_VECTOR_ARGUMENTS = (
+    *_SINGLE_ARGUMENTS,
+    "first_env",
+    "array",
+    "info",
+    "autoreset_mode",
+    "statistics",
+)
 
 
 class RegisteredSpec(EnvSpec):
@@ -205,8 +212,8 @@ def make_vector_env(
         max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
             -1: no ``TimeLimit``.
         statistics: True to report return and length of finished episodes in ``info["episode"]``.
-        kwargs: ``first_env``, ``device``, ``sim``, ``array``, ``observations`` and ``render_mode``:
-            see :class:`~legged_envs.envs.CoreVectorEnv`.
+        kwargs: ``first_env``, ``device``, ``sim``, ``array``, ``observations``, ``info`` and
+            ``render_mode``: see :class:`~legged_envs.envs.CoreVectorEnv`.
 
     Returns:
         Environment with all wrappers.

@@ -180,7 +180,12 @@ def action_array(actions: object, shape: tuple[int, ...] | None) -> np.ndarray:
 
 
 def check_init(
-    num_envs: object, first_env: object, array: object, observations: object, render_mode: object
+    num_envs: object,
+    first_env: object,
+    array: object,
+    observations: object,
+    info: object,
+    render_mode: object,
 ) -> tuple[int, int]:
     """Check arguments of ``CoreVectorEnv``.
 
@@ -194,7 +199,12 @@ def check_init(
     first = whole_number("first_env", first_env, 0, LARGEST_COUNT - count)
     check_choice("array", array, ("numpy", "torch"))
     check_choice("observations", observations, ("policy", "dict"))
+    check_choice("info", info, ("means", "arrays"))
     check_choice("render_mode", render_mode, (None, "rgb_array"))
+    if info == "arrays" and array != "numpy":
+        raise ValueError(
+            f"info='arrays' gives NumPy arrays, got array={array!r}: leave one of them out"
+        )
     return count, first
 
 

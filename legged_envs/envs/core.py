@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space, create_empty_array
 
 from legged_envs.envs.arguments import check_actions, check_init, check_reset_options, check_seed
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.episode_log import EpisodeLog
+from legged_envs.envs.episode_log import make_log
 from legged_envs.envs.execution import export, replace_rows, step_mode
 from legged_envs.envs.managed import ManagedEnv
 from legged_envs.envs.pictures import draw_environments
@@ -44,6 +44,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     ``info`` of a step holds ``cost``, shape (num_envs,), and ``costs``, shape (num_envs, K), in the
     order of ``cost_names``. ``info`` of a reset after episodes holds ``log``, a dict of scalars:
     means over these episodes, and under ``termination/…`` the number that ended for each reason.
+    With ``info="arrays"`` they are rows: the numbers of each environment's own episode.
 
     Args:
         task: The task; its ``cfg`` has robot, physics, scene and time limit.
@@ -53,6 +54,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         sim: Name of the physics engine.
         array: ``"numpy"`` or ``"torch"``, the kind of arrays that are taken and returned.
         observations: ``"policy"`` for that group's vector, ``"dict"`` for every group.
+        info: ``"means"``, or ``"arrays"`` for a row for each environment in all of ``info``.
         render_mode: None or ``"rgb_array"``.
 
     Raises:
@@ -74,9 +76,12 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         sim: str = "mujoco",
         array: str = "numpy",
         observations: str = "policy",
+        info: str = "means",
         render_mode: str | None = None,
     ):
-        num_envs, first_env = check_init(num_envs, first_env, array, observations, render_mode)
+        num_envs, first_env = check_init(
+            num_envs, first_env, array, observations, info, render_mode
+        )
         task.cfg.check()
         self.arguments: Arguments = {
             "first_env": first_env,
@@ -84,6 +89,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
             "sim": sim,
             "array": array,
             "observations": observations,
+            "info": info,
             "render_mode": render_mode,
         }
         """Arguments that the environment was made with, except task and number."""
@@ -178,7 +184,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
             """Names of the columns of ``info["costs"]``."""
             self.cost_limits = self.task.cost_limits
             """Largest allowed mean per step of each cost."""
-            self.log = EpisodeLog(self.task.log_names, self.device)
+            self.log = make_log(self.arguments, self.task.log_names, self.num_envs, self.device)
             """Values of the episodes that ended, until a reset reports them."""
             self._make_spaces(spaces.observations, spaces.action)
             self.is_built = True
@@ -244,7 +250,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
             for name, last in self.last_observation.items():
                 self.last_observation[name] = replace_rows(last, env_ids, rows[name])
         self.has_begun = True
-        return self._export_observation(), self._report_log()
+        return self._export_observation(), self.log.report(self.task.take_log(), env_ids)
 
     def step(self, actions: Action) -> tuple[Observation, Tree, Tree, Tree, Info]:
         """Advance every environment by one control step.
@@ -395,14 +401,9 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
             return
         steps = self.episode_steps[env_ids]
         values = self.task.end_episodes(env_ids, steps)
-        self.log.add(steps.float() * self.step_dt, values, self.had_bad_physics[env_ids])
+        bad_physics = self.had_bad_physics[env_ids]
+        self.log.add(env_ids, steps.float() * self.step_dt, values, bad_physics)
         self.has_ended[env_ids] = True
-
-    def _report_log(self) -> Info:
-        log = {name: export(value, self.array) for name, value in self.log.take().items()}
-        for name, value in self.task.take_log().items():
-            log[name] = export(value, self.array) if isinstance(value, torch.Tensor) else value
-        return {"log": log} if log else {}
 
     def _check_usable(self, call: str) -> None:
         if self.closed:

@@ -20,6 +20,7 @@ from legged_envs.wrappers.plumbing.layers import (
     Step,
     autoreset_mode,
     cost_attribute,
+    has_info_rows,
     name_of,
 )
 from legged_envs.wrappers.plumbing.multipliers import relative_excess
@@ -67,6 +68,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
 
     def __init__(self, env: AnyEnv, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
+        self._has_info_rows = has_info_rows(self)
         names = tuple(cost_attribute(self, "cost_names") or ())
 
         self.limits = self._check_limits(limits, names)
@@ -127,7 +129,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         costs = self._counted(self._read_costs(reward, info))
         info = {**info, "original_reward": original_reward}
         for key in self.whole_keys:
-            info[key] = arrays.copied(self.adapted)
+            info[key] = self._reported(self.adapted)
         self._add_to_interval(reward, costs)
         step = (observation, reward, terminated, truncated, self._with_log(info))
         shaped = self._shape(step, costs)
@@ -259,13 +261,20 @@ class ConstraintWrapper(StatefulWrapper, ABC):
     def _like_costs(self, values: NumPyArray) -> Array:
         return arrays.as_kind_of(values, self._cost_sums)
 
+    def _reported(self, values: Array) -> Array:
+        """Return a copy of numbers, in a row for each environment where all of info has rows."""
+        if not self._has_info_rows:
+            return arrays.copied(values)
+        return np.tile(arrays.as_numpy(values), (self.num_envs, 1))
+
     def _with_log(self, info: Info) -> Info:
         if "log" not in info or self.steps == 0:
             return info
         log = dict(info["log"])
-        values = arrays.copied(self.adapted)
+        values = self._reported(self.adapted)
         for k, name in enumerate(self.cost_names):
-            log[f"{self.log_name}/{name}"] = values[k]
+            column = values[:, k] if self._has_info_rows else values[k]
+            log[f"{self.log_name}/{name}"] = column
         return {**info, "log": log}
 
     # --- state ------------------------------------------------------------------------------------

@@ -122,6 +122,13 @@ def whole_keys(env: Env) -> frozenset[str]:
     return frozenset(keys)
 
 
+def has_info_rows(env: Env) -> bool:
+    """Return True if the environment was made with ``info="arrays"``."""
+    core: Layer = env.unwrapped
+    arguments = getattr(core, "arguments", {})
+    return bool(arguments.get("info") == "arrays")
+
+
 def state_below(env: object) -> State:
     """Return ``env.get_state()``.
 
