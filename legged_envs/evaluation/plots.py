@@ -16,6 +16,24 @@ Curve = Sequence[dict[str, float]]
 CURVE_COLUMNS = 4
 """Number of plots next to each other in the figure of `draw_curves`."""
 
+PLOT_WIDTH = 3.4
+"""Width of a plot of `draw_curves` with the numbers beside it, inches."""
+
+PLOT_HEIGHT = 2.4
+"""Height of a plot of `draw_curves` with the title above and the numbers below it, inches."""
+
+NUMBERS_WIDTH = 0.75
+"""Width of the numbers left of a plot, inches. −0.0025 has 0.65."""
+
+TITLE_HEIGHT = 0.6
+"""Height of a plot's title and of the numbers below the plot above it, inches."""
+
+LABEL_HEIGHT = 0.6
+"""Height of the numbers and of the label below the lowest plots, inches."""
+
+LEGEND_LINE_HEIGHT = 0.24
+"""Height of a line of the legend above the plots of `draw_curves`, inches."""
+
 MOST_PLOTS = 400
 """Largest number of plots in the figure of `draw_curves`. Curves have some dozens of columns."""
 
@@ -90,13 +108,17 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
             "leave out the run that has so many"
         )
     # Number of rows, rounded up.
-    height = -(-len(names) // CURVE_COLUMNS)
+    num_rows = -(-len(names) // CURVE_COLUMNS)
     # A figure without pyplot needs no display and leaves no state behind.
-    size = (3.4 * CURVE_COLUMNS, 0.6 + 2.4 * height)
-    figure = Figure(size, layout="constrained")
+    legend_height = LEGEND_LINE_HEIGHT * len(groups)
+    height = PLOT_HEIGHT * num_rows + LABEL_HEIGHT + legend_height
+    figure = Figure((PLOT_WIDTH * CURVE_COLUMNS, height))
+    _place_plots(figure, num_rows, CURVE_COLUMNS, legend_height, gap=NUMBERS_WIDTH)
     for position, name in enumerate(names, start=1):
         title = _plain_label(name.replace("_", " "))
-        axis = figure.add_subplot(height, CURVE_COLUMNS, position, title=title)
+        axis = figure.add_subplot(num_rows, CURVE_COLUMNS, position)
+        # With a height given, Matplotlib does not measure all numbers to find one.
+        axis.set_title(title, y=1.0)
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
             # Runs of different tasks have different columns.
@@ -106,8 +128,38 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
     figure.supxlabel("million environment steps", fontsize="medium")
     # All plots have the same groups: one legend serves all of them.
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", frameon=False)
+    figure.legend(handles, labels, loc="upper center", frameon=False, borderaxespad=0.2)
     return figure
+
+
+def _place_plots(
+    figure: "Figure", num_rows: int, num_columns: int, legend_height: float, gap: float
+) -> None:
+    """Give the plots of a figure the room that titles, numbers and legend leave.
+
+    Matplotlib can find the room itself, but has to draw the figure once more for that.
+
+    Args:
+        figure: A figure of its final size.
+        num_rows: Rows of plots.
+        num_columns: Columns of plots.
+        legend_height: Height of the legend above the plots, inches.
+        gap: Width between two columns of plots, inches.
+    """
+    width, height = figure.get_size_inches()
+    # Half of a number stands beyond the right end of its axis.
+    beyond = 0.15
+    above = legend_height + 0.5 * TITLE_HEIGHT
+    plots_width = width - NUMBERS_WIDTH - beyond - gap * (num_columns - 1)
+    plots_height = height - LABEL_HEIGHT - above - TITLE_HEIGHT * (num_rows - 1)
+    figure.subplots_adjust(
+        left=NUMBERS_WIDTH / width,
+        right=1.0 - beyond / width,
+        bottom=LABEL_HEIGHT / height,
+        top=1.0 - above / height,
+        wspace=gap * num_columns / plots_width,
+        hspace=TITLE_HEIGHT * num_rows / plots_height,
+    )
 
 
 def _drawn_names(groups: Mapping[str, Sequence[Curve]]) -> list[str]:
@@ -221,8 +273,9 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     columns = min(4, len(curves))
     num_rows = -(-len(curves) // columns)
     size = (1.8 + 3.2 * columns, 0.8 + 2.4 * num_rows)
-    figure = Figure(size, layout="constrained")
+    figure = Figure(size)
     axes = figure.subplots(num_rows, columns, sharey=True, squeeze=False)
+    _place_plots(figure, num_rows, columns, legend_height=0.35, gap=0.4)
     # The last row may have empty places.
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
@@ -231,7 +284,7 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         _draw_tracking(axis, row)
         is_first_column = i % columns == 0
         has_none_below = i + columns >= len(curves)
-        axis.set_title(_plain_label(clip))
+        axis.set_title(_plain_label(clip), y=1.0)
         axis.set(
             ylabel="error" if is_first_column else "",
             xlabel="phase of the clip" if has_none_below else "",
@@ -239,7 +292,7 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     # The plots share their y-axis.
     axes[0, 0].set_ylim(bottom=0.0)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), frameon=False)
+    figure.legend(handles, labels, loc="upper center", ncols=len(handles), frameon=False)
     figure.savefig(path, dpi=110)
 
 

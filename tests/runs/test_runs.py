@@ -17,6 +17,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from rich.console import Console
 
 import legged_envs.runs.trackers
@@ -362,6 +363,26 @@ def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs
     assert (
         axis.collections[0].get_paths()[0].vertices[:, 1].max() == 100.0
     )  # what one update of one run had
+
+
+def test_plots_titles_numbers_and_legend_of_curves_do_not_cover_each_other():
+    """The room around plots is given, not measured: here it is measured."""
+    values = {f"loss {i}": -(10.0 ** (i - 3)) for i in range(6)}  # from −0.001 to −100
+    rows = [
+        {"env_steps": 1e6 * step, **{k: step * v for k, v in values.items()}} for step in (1, 2)
+    ]
+    figure = draw_curves({f"run {i}": [rows] for i in range(5)})
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    parts = [axis.get_tightbbox(renderer) for axis in figure.axes]
+    parts += [figure.legends[0].get_window_extent(renderer)]
+    parts += [text.get_window_extent(renderer) for text in figure.texts]
+    assert len(parts) == 6 + 2
+    for i, part in enumerate(parts):
+        assert part.x0 >= 0.0 and part.y0 >= 0.0
+        assert part.x1 <= figure.bbox.x1 and part.y1 <= figure.bbox.y1
+        assert not any(part.overlaps(other) for other in parts[:i]), i
 
 
 def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
