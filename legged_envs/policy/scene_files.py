@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
-import numpy as np
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.sim.scene import lay_terrain, spec_on_ground
+from legged_envs.sim.scene import HEIGHTS_FILE, lay_terrain, spec_on_ground
 from legged_envs.terrains import Terrain
 from legged_envs.terrains.terrain import make_terrain
 
 ASSETS = "assets"
 """Folder of meshes, textures and heights, beside the scene."""
-
-HEIGHTS_FILE = "terrain.bin"
-"""File of the heights of rough ground, in MuJoCo's own format."""
 
 
 def scene_spec(cfg: TaskCfg, terrain: Terrain | None = None) -> mujoco.MjSpec:
@@ -120,16 +116,8 @@ def _free_name(folder: Path, source: Path) -> str:
 
 
 def _write_heights(spec: mujoco.MjSpec, folder: Path) -> None:
-    """Write the heights of the ground to a file, and let the model name it.
-
-    The format is MuJoCo's own: rows and columns as int32, then heights as float32, row by row.
-    """
+    """Write the heights of the ground, which the model has as a file in memory, to a file."""
     folder.mkdir(exist_ok=True)
-    for field in spec.hfields:
-        shape = np.array([field.nrow, field.ncol], np.int32)
-        heights = np.array(field.userdata, np.float32)
-        (folder / HEIGHTS_FILE).write_bytes(shape.tobytes() + heights.tobytes())
-        field.userdata = []
-        field.nrow = 0
-        field.ncol = 0
-        field.file = HEIGHTS_FILE
+    assets = dict(spec.assets)
+    (folder / HEIGHTS_FILE).write_bytes(assets.pop(HEIGHTS_FILE))
+    spec.assets = assets

@@ -33,6 +33,9 @@ HIGHEST_START = 0.15
 
 It is above 0, because some tasks let their robot fall.
 """
+HEIGHTS_FILE = "terrain.bin"
+"""Name of the file of a terrain's heights in a model. The format is MuJoCo's own: rows and columns
+as int32, then heights as float32, row by row."""
 MIN_TERRAIN_HEIGHT = 1e-3
 """Smallest height range of MuJoCo's height field, m. MuJoCo does not accept 0 for flat ground."""
 PICTURE_SIZE = (1920, 1080)
@@ -146,11 +149,13 @@ def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     lowest = float(terrain.heights.min())
     # MuJoCo refuses a height field without height.
     span = max(float(terrain.heights.max()) - lowest, MIN_TERRAIN_HEIGHT)
-    # MuJoCo's rows run along y, and its heights from 0 to 1 above the lowest point.
-    field = spec.add_hfield(
-        name="terrain", nrow=num_y, ncol=num_x, size=[half_x, half_y, span, 1.0]
-    )
-    field.userdata = ((terrain.heights.T.astype(np.float64) - lowest) / span).ravel()
+    # MuJoCo's rows run along y, and its heights from 0 to 1 above the lowest point. They are given
+    # as a file in memory: MuJoCo would take an array element by element, which is slow.
+    shape = np.array([num_y, num_x], np.int32)
+    heights = (terrain.heights.T.astype(np.float64) - lowest) / span
+    data = shape.tobytes() + heights.astype(np.float32).tobytes()
+    spec.assets = {**spec.assets, HEIGHTS_FILE: data}
+    spec.add_hfield(name="terrain", file=HEIGHTS_FILE, size=[half_x, half_y, span, 1.0])
     ground = spec.geom(GROUND)
     ground.type = mujoco.mjtGeom.mjGEOM_HFIELD
     ground.hfieldname = "terrain"

@@ -94,9 +94,9 @@ def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = No
             f"{where} must be numbers of shape {shape or '(nx, ny)'}, "
             f"got {heights.dtype} {heights.shape}"
         )
-    not_finite = np.argwhere(~np.isfinite(heights))
-    if len(not_finite):
-        point = not_finite[0]
+    finite = np.isfinite(heights)
+    if not finite.all():
+        point = np.argwhere(~finite)[0]
         raise ValueError(
             f"{where} must be finite, that at {point.tolist()} is {heights[tuple(point)]}"
         )
@@ -111,7 +111,7 @@ def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = No
 def steepest_step(heights: Array) -> float:
     """Return the largest height difference between points that are neighbours along x or y, m."""
     # float32 would round differences of large heights.
-    exact = heights.astype(np.float64)
-    along_x = abs(np.diff(exact, axis=0)).max(initial=0.0)
-    along_y = abs(np.diff(exact, axis=1)).max(initial=0.0)
+    exact = heights.astype(np.float64, copy=False)
+    along_x = abs(exact[1:] - exact[:-1]).max(initial=0.0)
+    along_y = abs(exact[:, 1:] - exact[:, :-1]).max(initial=0.0)
     return max(float(along_x), float(along_y))

@@ -42,8 +42,14 @@ def read_arrays(path: str | Path, names: Collection[str]) -> dict[str, npt.NDArr
     Raises:
         MotionError: An array is damaged, or would need a pickle, which could run code.
     """
+    return _read_present(path, archive_names(path), names)
+
+
+def _read_present(
+    path: str | Path, present: Collection[str], names: Collection[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Read those arrays of an archive with the names ``present`` that are among ``names``."""
     arrays: dict[str, npt.NDArray[Any]] = {}
-    present = archive_names(path)
     with open(path, "rb") as file:
         archive = np.load(file, allow_pickle=False)
         for key in present:
@@ -67,8 +73,10 @@ def read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
     Returns:
         Key → a float, bool, text, list of texts, or tensor. Tensors of numbers are float64.
     """
-    arrays = read_arrays(path, kinds)
-    check_keys(archive_names(path), tuple(kinds), str(path))
+    # Every look at the names reads the headers of all arrays: one is enough.
+    present = archive_names(path)
+    arrays = _read_present(path, present, kinds)
+    check_keys(present, tuple(kinds), str(path))
     content: dict[str, Any] = {}
     for key, kind in kinds.items():
         content[key] = convert_entry(arrays[key], key, kind, str(path))
