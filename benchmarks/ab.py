@@ -37,6 +37,8 @@ gymnasium.make_vec({!r}, num_envs=64).reset()
 print(imported - begun, time.perf_counter() - begun)
 """
 """Program that prints the seconds until the package is imported and until 64 robots are reset."""
+ROUND_STEPS = 12_000
+"""Environment steps in a round."""
 SUM_OF_OBSERVATIONS = "sum of observations"
 """Figure that is equal in checkouts with the same results."""
 
@@ -131,6 +133,7 @@ def measure(
     sizes: tuple[int, ...] = (1, 64, 512, 4096),
     cycles: int = 500,
     start: bool = True,
+    round_steps: int = ROUND_STEPS,
     json_path: Path | None = None,
 ) -> None:
     """Measure, print and, if asked, write the figures of every round.
@@ -143,15 +146,18 @@ def measure(
         sizes: Numbers of environments.
         cycles: Environments that are made and closed to see whether memory grows; 0 for none.
         start: Measure also the import and the making of environments, in fresh interpreters.
+        round_steps: Environment steps in a round; fewer are faster and noisier.
         json_path: Where to write the figures of every round, by quantity and checkout.
     """
     if rounds < 1:
         raise ValueError(f"rounds must be positive, got {rounds}")
+    if round_steps < 1:
+        raise ValueError(f"round_steps must be positive, got {round_steps}")
     trees = (Tree(before), Tree(after))
     figures: Figures = {}
     for size in sizes:
-        figures.update(measure_steps(trees, task_id, size, wrapped=False, rounds=rounds))
-    figures.update(measure_steps(trees, task_id, 64, wrapped=True, rounds=rounds))
+        figures.update(measure_steps(trees, task_id, size, False, rounds, round_steps))
+    figures.update(measure_steps(trees, task_id, 64, True, rounds, round_steps))
     if start:
         figures.update(measure_start(trees, task_id, rounds))
     for tree in trees:
@@ -169,11 +175,16 @@ def measure(
 
 
 def measure_steps(
-    trees: tuple[Tree, Tree], task_id: str, num_envs: int, wrapped: bool, rounds: int
+    trees: tuple[Tree, Tree],
+    task_id: str,
+    num_envs: int,
+    wrapped: bool,
+    rounds: int,
+    round_steps: int,
 ) -> Figures:
     """Measure steps of one number of environments, with four more wrappers if ``wrapped``."""
     for tree in trees:
-        tree.call("open", task_id, num_envs, wrapped)
+        tree.call("open", task_id, num_envs, wrapped, round_steps)
     label = f"{num_envs} envs: "
     if wrapped:
         label = f"{num_envs} envs in 7 wrappers: "

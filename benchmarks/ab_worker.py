@@ -24,8 +24,6 @@ import torch
 import legged_envs
 from legged_envs.wrappers import ActionScale, CostNormalize, ObsNormalize, RewardNormalize
 
-ROUND_ENV_STEPS = 12_000
-"""Environment steps in a round."""
 MIN_STEPS = 6
 """Fewest control steps in a round."""
 MAX_STEPS = 400
@@ -37,13 +35,14 @@ CHUNK = 25
 class Worker:
     """The calls that a worker answers."""
 
-    def open(self, task_id: str, num_envs: int, wrapped: bool) -> None:
+    def open(self, task_id: str, num_envs: int, wrapped: bool, round_steps: int) -> None:
         """Make environments and mix the ages of their episodes.
 
         Args:
             task_id: Id of the task.
             num_envs: Number of environments.
             wrapped: True to add four wrappers to the three of ``make_vec``.
+            round_steps: Environment steps in a round.
         """
         rng = np.random.default_rng(0)
         envs: Any = gym.make_vec(task_id, num_envs=num_envs)
@@ -53,7 +52,7 @@ class Worker:
         self.core = envs.unwrapped
         sim = self.core.sim
         self.raw = mujoco.batch.Batch(sim.model, num_envs, sim.batch.nthread)
-        self.num_steps = min(max(ROUND_ENV_STEPS // num_envs, MIN_STEPS), MAX_STEPS)
+        self.num_steps = min(max(round_steps // num_envs, MIN_STEPS), MAX_STEPS)
         shape = (num_envs, sim.model.nu)
         self.amplitude = rng.uniform(0.0, 0.25, shape)
         self.omega = rng.uniform(0.04, 0.19, shape)

@@ -40,15 +40,24 @@ SMALL = {
     "legged-envs motion": "--video None",
     "legged-envs play": "--seconds 0.1",
     "legged-envs record": "--num-envs 2 --episodes 2 --changes episode_length_s 0.4",
-    "python -m benchmarks.ab": "--rounds 1 --sizes 1 --cycles 0 --no-start",
+    "python -m benchmarks.ab": "--rounds 1 --sizes 1 --cycles 0 --no-start --round-steps 48",
     "python -m benchmarks.isaacgym": "--num-envs 4 --steps 2",
     "python -m benchmarks.physics": "--rounds 1 --episodes 1 --num-envs 4",
     "python -m benchmarks.storage": "--rounds 1",
     "python -m benchmarks.throughput": "--rounds 1 --quick",
+    "python3 -m venv": "--without-pip",
     "python examples/offline.py": "--updates 10 --episodes 2",
-    "pytest tests": "--collect-only",
 }
 """Beginning of a command → the options that make it small. Trainings are made small by :func:`small_train`."""
+SAME_ON_EVERY_PAGE = (
+    "legged-envs bench Legged/",
+    "legged-envs crosscheck Legged/",
+    "pip install legged-envs[",
+    "python -m benchmarks.",
+)
+"""Beginnings of commands that use nothing of what a page makes: in the same words, they run for one page."""
+HAVE_RUN: set[str] = set()
+"""Those of these commands that this process has run without a mistake."""
 SCRIPT_FOR_ISAAC_GYM = """
 from isaacgym import gymapi, gymutil
 args = gymutil.parse_arguments(custom_parameters=[{"name": "--task"}, {"name": "--headless", "action": "store_true"}])
@@ -103,7 +112,14 @@ class Terminal:
         if words[:3] == ["python", "-m", "legged_envs"]:
             words = ["legged-envs", *words[3:]]
         line = " ".join(words)
-        words += next((more for start, more in SMALL.items() if line.startswith(start)), "").split()
+        if line in HAVE_RUN:
+            return
+        small = next((more for start, more in SMALL.items() if line.startswith(start)), "")
+        self._run_small([*words, *small.split()])
+        if line.startswith(SAME_ON_EVERY_PAGE) and "--policy" not in words:
+            HAVE_RUN.add(line)
+
+    def _run_small(self, words: list[str]) -> None:
         run = {
             "legged-envs": self._verb,
             "python": self._python,
@@ -113,6 +129,8 @@ class Terminal:
         }
         if words[0] in run:
             run[words[0]](*words[1:])
+        elif words[0] == "pytest" and "tests" in words[-1].split("/"):
+            self._suite(*words[1:])
         elif words[0] == "pytest":
             self._process(
                 sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]
@@ -133,6 +151,11 @@ class Terminal:
         done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
+
+    def _suite(self, *paths: str) -> None:
+        """Tests of this suite, which runs them itself: they must be there."""
+        for path in paths:
+            assert (ROOT / path).exists(), path
 
     def _cd(self, folder: str) -> None:
         self._patch.chdir(folder)
@@ -259,6 +282,9 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
     patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 1.2)
     patch.setattr(LeggedRobotCfg.env, "num_envs", 4)
     patch.setattr(loops, "ROUND_ENV_STEPS", 48)
+    patch.setattr(loops, "WARM_UP_ENV_STEPS", 48)
+    patch.setattr("legged_envs.viewing.film.RENDER_SIZE", (320, 192))
+    patch.setattr("legged_envs.viewing.film.VIDEO_WIDTH", 320)
     made, threads = [], torch.get_num_threads()
     make_vec, loop = gym.make_vec, loops.EnvLoop.__init__
 

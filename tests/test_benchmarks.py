@@ -29,6 +29,8 @@ def test_a_benchmark_has_rounds(rounds: int) -> None:
     ):
         with pytest.raises(ValueError, match=f"rounds .*{rounds}"):
             run()
+    with pytest.raises(ValueError, match=f"round_steps .*{rounds}"):
+        measure(ROOT, round_steps=rounds)
 
 
 def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
@@ -136,7 +138,7 @@ def test_the_price_of_isaac_gyms_api_is_that_of_the_same_physics(
 def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     trees = Tree(ROOT), Tree(ROOT)
     for tree in trees:
-        tree.call("open", GO2, 12, True)
+        tree.call("open", GO2, 12, True, 240)
     figures = ab.take_turns(trees, "12 envs: ", 2, lambda tree: tree.call("round"))
     for tree in trees:
         tree.call("close")
