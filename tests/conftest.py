@@ -63,7 +63,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def short_evaluations() -> Iterator[None]:
     """Evaluations last 1.2 s: for tests of a module that do not ask how well a policy does, as tens of updates teach it
-    nothing. Others take 10 s back by ``whole_evaluations``."""
+    nothing. Others ask for ``walking_evaluations``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 1.2)
         patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 1.2)
@@ -71,11 +71,11 @@ def short_evaluations() -> Iterator[None]:
 
 
 @pytest.fixture
-def whole_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluations last as long as they do."""
-    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 10.0)
+def walking_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations last 4 s: long enough to see how a policy walks."""
+    monkeypatch.setattr("legged_envs.evaluation.metrics.task.TaskMetrics.EPISODE_SECONDS", 4.0)
     monkeypatch.setattr(
-        "legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 15.0
+        "legged_envs.evaluation.metrics.terrain.TerrainMetrics.EPISODE_SECONDS", 4.0
     )
 
 

@@ -511,10 +511,13 @@ def test_the_loop_in_cpp_is_that_in_python(
         theirs = np.loadtxt(tmp_path / "targets.csv", delimiter=",")
         controller = deploy.Controller(str(folder / "policy.onnx"))
         robot, ours = deploy.Robot(str(folder / "scene.xml"), controller.about), []
-        while controller.time < 10.0:
+        # Of walks that may part later, half a second is compared.
+        is_whole = folder in calm or folder in folders.values()
+        while controller.time < 10.0 and (is_whole or len(ours) < 25):
             ours.append(controller(command, *robot.read()))
             robot.write(ours[-1])
-        assert theirs.shape == np.shape(ours)
+        assert theirs.shape[1:] == ours[0].shape
+        assert len(theirs) == len(ours) if is_whole else len(theirs) > len(ours)
         np.testing.assert_allclose(theirs[:25], ours[:25], atol=1e-3, err_msg=str(folder))
         if folder in calm:
             np.testing.assert_allclose(theirs, ours, atol=1e-4, err_msg=str(folder))

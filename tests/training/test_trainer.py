@@ -53,7 +53,7 @@ from legged_envs.viewing.watch import make_watched_envs
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
-whole = pytest.mark.usefixtures("whole_evaluations")
+walking = pytest.mark.usefixtures("walking_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
 GO2_MIMIC = "Legged/Go2-Mimic-v0"
@@ -416,7 +416,7 @@ def test_a_whole_run_writes_the_same_policy_however_often_the_goal_is_checked(
     monkeypatch.setattr("legged_envs.training.goal.GOAL_MARGIN", 1e9)
     for name, interval in (("never", 1e9), ("always", 0.0)):
         monkeypatch.setattr("legged_envs.training.goal.GOAL_INTERVAL", interval)
-        folder = train(tiny(tmp_path / name, iterations=5, checkpoint_minutes=1e-6))
+        folder = train(tiny(tmp_path / name, iterations=3, checkpoint_minutes=1e-6))
         trained.append((load_file(folder / "policy.safetensors"), read_checkpoint(folder)["rng"]))
     (weights, rng), (same_weights, same_rng) = trained
     assert weights.keys() == same_weights.keys() and torch.equal(rng, same_rng)
@@ -995,9 +995,8 @@ def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
     assert not (tmp_path / "attacked").exists()
 
 
-@whole
 def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
-    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
+    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=8)
     result = evaluator.run(lambda observation: torch.zeros(len(observation), 12))
     evaluator.core.reset(seed=EVALUATION_SEED)
     command = evaluator.core.commands["velocity"]
@@ -1009,22 +1008,22 @@ def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
     assert result.base_height == pytest.approx(0.3, abs=0.03)
 
 
-@whole
+@walking
 def test_an_evaluation_counts_falls():
     torch.manual_seed(0)
-    result = Evaluator(GO2, make_task_cfg(GO2), episodes=16).run(
+    result = Evaluator(GO2, make_task_cfg(GO2), episodes=4).run(
         lambda obs: torch.randn(len(obs), 12).sign(), still=False
     )
     assert result.falls > 0.5
 
 
 def test_the_evaluation_has_no_pushes_and_one_command_an_episode():
-    core = Evaluator(GO2, make_task_cfg(GO2), episodes=8).core
+    core = Evaluator(GO2, make_task_cfg(GO2), episodes=2).core
     core.reset(seed=1)
     before = core.commands["velocity"].clone()
     assert (before != 0.0).all()
     for _ in range(600):
-        core.step(torch.zeros(8, 12))
+        core.step(torch.zeros(2, 12))
     assert torch.equal(core.commands["velocity"], before)
     assert "push" not in core.cfg.events
 
@@ -1078,9 +1077,9 @@ def test_a_film_is_written(run, tmp_path):
     assert (tmp_path / "walk.mp4").stat().st_size > 2000
 
 
-@whole
+@walking
 def test_the_shipped_policy_walks_and_stands():
-    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
+    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=16)
     policy = load_shipped_policy(GO2)
     policy.check(evaluator.core)
     result = evaluator.run(policy)
@@ -1091,9 +1090,9 @@ def test_the_shipped_policy_walks_and_stands():
     assert result.still_joint_speed < 0.5
 
 
-@whole
+@walking
 def test_the_shipped_g1_policy_walks():
-    evaluator = Evaluator(G1, make_task_cfg(G1), episodes=32)
+    evaluator = Evaluator(G1, make_task_cfg(G1), episodes=16)
     policy = load_shipped_policy(G1)
     policy.check(evaluator.core)
     result = evaluator.run(policy, still=False)
@@ -1111,10 +1110,10 @@ def test_a_policy_of_another_pace_is_refused():
         load_shipped_policy(G1).check(make_core(cfg, 1))
 
 
-@whole
+@walking
 def test_the_shipped_mimic_policy_imitates_and_follows_commands():
     evaluator = Evaluator(
-        GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=8
+        GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=4
     )
     policy = load_shipped_policy(GO2_MIMIC)
     policy.check(evaluator.core)

@@ -1261,7 +1261,7 @@ def example(monkeypatch: pytest.MonkeyPatch, short_evaluations: None) -> Callabl
 
 @pytest.mark.slow
 def test_the_example_trains_three_ways_and_writes_its_figure_and_table(example, tmp_path, capsys):
-    example("constrained_go2", "--updates", 5, "--num-envs", 16, "--episodes", 4, "--out", tmp_path)
+    example("constrained_go2", "--updates", 3, "--num-envs", 8, "--episodes", 4, "--out", tmp_path)
     results = json.loads((tmp_path / "results.json").read_text())
     assert list(results) == ["no constraints", "terminations", "lagrangian"]
     table, told = (tmp_path / "results.md").read_text(), capsys.readouterr().out
@@ -1281,7 +1281,7 @@ def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(
         "--run-dir",
         str(tmp_path / "run"),
         "--iterations",
-        "2",
+        "1",
     ]
     cli.main([*train, *few])
     example("constrained_rough", tmp_path / "run", "--updates", 2, *few, "--out", tmp_path)
