@@ -25,6 +25,7 @@ from robot_models import quadruped
 from benchmarks import loops
 from legged_envs import cli, make_task_cfg, registration
 from legged_envs.compat.legged_gym import LeggedRobotCfg
+from legged_envs.sweeps.options import SweepCfg
 from legged_envs.tasks import TASKS
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
@@ -87,6 +88,21 @@ def small_train(cfg: TrainCfg) -> Path:
         video_seconds=0.2,
     )
     return Trainer(prepare(small), Console()).run()
+
+
+def small_sweep(cfg: SweepCfg) -> Path:
+    """The runs of a sweep are checked and written, or read, and not trained; tests/sweeps trains some."""
+    from legged_envs.sweeps.folder import make_runs, new_folder, read_runs, write_runs
+
+    if cfg.resume is not None:
+        assert read_runs(cfg)
+        return cfg.resume
+    folder = new_folder(cfg)
+    runs = make_runs(cfg, folder)
+    # A page may name a folder of another machine, which is not written.
+    if not folder.is_absolute():
+        write_runs(folder, cfg.task_id, runs)
+    return folder
 
 
 class Terminal:
@@ -167,6 +183,8 @@ class Terminal:
             with socket.create_server(("127.0.0.1", 0)) as taken:
                 port = taken.getsockname()[1]
             words += ("--port", str(port)) if "--web" in words else ("--video", "play.mp4")
+        if verb == "sweep":
+            self._patch.setattr("legged_envs.sweeps.sweep.sweep", small_sweep)
         try:
             cli.main([verb, *words])
         except SystemExit as stop:  # check says by 1 that a robot has problems

@@ -33,6 +33,7 @@ from legged_envs.cli.motion import MotionCfg, motion
 from legged_envs.cli.play import PlayCfg, play
 from legged_envs.cli.record import record
 from legged_envs.cli.report import ReportCfg, report
+from legged_envs.cli.sweep import sweep
 from legged_envs.cli.terrain import TerrainReportCfg, terrain
 from legged_envs.cli.train import train
 from legged_envs.cli.unknown_words import (
@@ -45,6 +46,7 @@ from legged_envs.errors import is_mistake
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.runs.interruption import Terminated, raise_terminated
+from legged_envs.sweeps.options import SweepCfg
 from legged_envs.system_checks import import_named
 from legged_envs.tables import printable
 from legged_envs.training.options import TrainCfg
@@ -63,6 +65,7 @@ class Verb:
 VERBS = {
     "list": Verb(ListCfg, list_tasks),
     "train": Verb(TrainCfg, train),
+    "sweep": Verb(SweepCfg, sweep),
     "play": Verb(PlayCfg, play),
     "eval": Verb(EvaluateCfg, evaluate),
     "record": Verb(RecordCfg, record),

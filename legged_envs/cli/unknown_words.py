@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
-from tyro.conf import Positional
+from tyro.conf import Positional, Suppress
 
 from legged_envs.checks import did_you_mean
 from legged_envs.training.options import ALGORITHMS, TrainCfg
@@ -12,7 +12,7 @@ from legged_envs.training.options import ALGORITHMS, TrainCfg
 IMPORT_OPTION = "--import"
 """Option before the name of a module that registers tasks, such as those that a run names."""
 
-SEVERAL_VALUES = ("--changes", "--clips", "--motions")
+SEVERAL_VALUES = ("--changes", "--clips", "--motions", "--seeds", "--grid", "--random")
 """Options that take several values, of which a second use would replace those of the first."""
 
 GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)
@@ -28,7 +28,7 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
     """
     known = [*option_names(options), *GENERAL_OPTIONS]
     # tyro knows the options of an algorithm only after its name on the command line.
-    if options is TrainCfg:
+    if issubclass(options, TrainCfg):
         owners = []
         for algorithm, algorithm_options in ALGORITHMS.items():
             names = option_names(algorithm_options)
@@ -71,8 +71,8 @@ def option_names(options: type[Any], prefix: str = "--") -> list[str]:
     names = []
     for option in fields(options):
         name = option.name.replace("_", "-")
-        # A positional argument is written without its name.
-        if Positional in get_args(option.type):
+        # A positional argument is written without its name, and a suppressed one is no option.
+        if {Positional, Suppress} & set(get_args(option.type)[1:]):
             continue
         if is_dataclass(option.type) and isinstance(option.type, type):
             names.extend(option_names(option.type, prefix=f"{prefix}{name}."))

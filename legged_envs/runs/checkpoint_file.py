@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from legged_envs.runs.run_folder import CHECKPOINT as CHECKPOINT
 from legged_envs.tables import shorten
-
-CHECKPOINT = "checkpoint.pt"
-"""File name of the latest checkpoint in a run folder."""
 
 _TRAINING_OPTIONS = ("TrainCfg", "PPOCfg")
 _MIMIC_OPTIONS = (

@@ -15,12 +15,20 @@ TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
 """Type of the positional argument TASK_ID of a command: the id of a registered task."""
 
 
-def _read_value(words: list[str]) -> Any:
+def read_value(word: str) -> Any:
+    """Return the value that a word of a command line stands for.
+
+    A Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is parsed. Any other word, such as
+    a name, is a string, so that it needs no quotes.
+    """
     try:
-        return ast.literal_eval(words[0])
-    # A word that is not a literal, such as a name, is a string, so that it needs no quotes.
+        return ast.literal_eval(word)
     except (ValueError, TypeError, SyntaxError):
-        return words[0]
+        return word
+
+
+def _read_words(words: list[str]) -> Any:
+    return read_value(words[0])
 
 
 def _is_value(value: Any) -> bool:
@@ -36,7 +44,7 @@ Value = Annotated[
     PrimitiveConstructorSpec(
         nargs=1,
         metavar="VALUE",
-        instance_from_str=_read_value,
+        instance_from_str=_read_words,
         is_instance=_is_value,
         str_from_instance=_write_value,
     ),

@@ -28,6 +28,9 @@ CONFIG = "config.json"
 CURVE = "curve.jsonl"
 """Name of the file with the learning curve: one line of JSON per update."""
 
+CHECKPOINT = "checkpoint.pt"
+"""File name of the latest checkpoint in a run folder."""
+
 EVALUATION = "eval.json"
 """Name of the file with the evaluation of the trained policy."""
 

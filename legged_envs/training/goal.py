@@ -10,6 +10,7 @@ import torch
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.runs.progress import Show
 from legged_envs.training.prepare import Prepared
+from legged_envs.training.threads import limit_threads
 
 GOAL_INTERVAL = 15.0
 """Shortest training time before the first evaluation of the goal, and between two of them, s."""
@@ -68,7 +69,7 @@ class GoalCheck:
         cfg = self._prepared.cfg
         return Evaluator(
             cfg.task_id,
-            self._prepared.task,
+            limit_threads(self._prepared.task, cfg.threads),
             episodes=episodes,
             sim=cfg.sim,
             groups=self._groups,

@@ -122,7 +122,7 @@ class TrainCfg(MotionFileOptions, Configuration):
     else the task's, which is 2.5."""
 
     threads: int = 0
-    """Number of torch threads of the training. 0: one per core."""
+    """Number of threads of the training, in PyTorch and in physics. 0: one per core."""
 
     checkpoint_minutes: float = 2.0
     """Time between two checkpoints, min."""

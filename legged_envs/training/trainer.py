@@ -42,6 +42,7 @@ from legged_envs.training.restore import resume_training, start_warm
 from legged_envs.training.results import export_policy, write_results
 from legged_envs.training.schedule import Schedule
 from legged_envs.training.stop import StopRequest
+from legged_envs.training.threads import limit_threads
 from legged_envs.viewing.film import film_policy
 from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
 
@@ -155,7 +156,7 @@ class Trainer:
         return gym.make_vec(
             self.cfg.task_id,
             num_envs=self.cfg.num_envs,
-            cfg=self.task,
+            cfg=limit_threads(self.task, self.cfg.threads),
             array="torch",
             observations="dict",
             sim=self.cfg.sim,

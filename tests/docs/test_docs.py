@@ -68,6 +68,8 @@ def test_what_a_page_shows_runs(page, terminal, request, capsys):
         pytest.importorskip(
             "legged_envs.wrappers.adapters.omnisafe", reason="make omnisafe", exc_type=ImportError
         )
+    if "legged-envs sweep" in text:
+        pytest.importorskip("ray", reason="pip install 'legged-envs[ray]'")
     if page.name == "isaacgym.md":
         names["task"] = request.getfixturevalue("legacy").Task(4)
     if page.parent != ROOT and page.parent.parent == ROOT / "examples":

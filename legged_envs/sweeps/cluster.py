@@ -1,0 +1,147 @@
+"""Ray for a sweep: started on this machine, or a running cluster that is joined."""
+
+import logging
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+
+CLIENT_SCHEME = "ray://"
+"""Beginning of the address of a cluster whose network this machine is not part of."""
+
+CLIENT_PORT = 10001
+"""Port of Ray's server for such addresses, if the address has none."""
+
+CONNECTION_TIMEOUT = 10.0
+"""Longest time that a cluster may take to accept a connection, s."""
+
+OBJECT_STORE_BYTES = 100_000_000
+"""Shared memory of a Ray that is started here. Runs exchange no data but numbers."""
+
+
+@contextmanager
+def running_ray(address: str | None, cpus: int) -> Iterator[None]:
+    """Start Ray on this machine, or join a cluster, until the ``with`` block ends.
+
+    Args:
+        address: Address of a cluster. None: this machine alone.
+        cpus: Number of cores of a run. More than this machine has give a warning.
+
+    Raises:
+        ConnectionError: If there is no cluster at ``address``.
+    """
+    # Ray's own reports repeat what the table of the sweep says. Errors are raised nevertheless.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    # A run folder has all that Tune would log a second time.
+    os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+    # Tune's newer reports cannot be switched off.
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    try:
+        if address is None:
+            _start(cpus)
+        else:
+            _join(address)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _start(cpus: int) -> None:
+    """Start Ray on this machine.
+
+    Raises:
+        OSError: If it does not start.
+    """
+    # Without this, Ray reports the use of it to its makers.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # A training of a sweep has the priority of one alone. Ray's own are less, by 15.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    cores = cores_of_this_machine()
+    if cpus > cores:
+        warnings.warn(
+            f"--cpus-per-run {cpus} is more than the {cores} cores of this machine: the runs "
+            f"train one after the other, each with {cpus} threads",
+            stacklevel=2,
+        )
+    try:
+        ray.init(
+            address="local",
+            num_cpus=max(cpus, cores),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+        )
+    # Of any kind: Ray raises a plain Exception where the machine is too busy.
+    except Exception as error:
+        raise OSError(
+            f"Ray does not start on this machine ({error}); its logs are in "
+            "/tmp/ray/session_latest/logs"
+        ) from error
+
+
+def _join(address: str) -> None:
+    _check_answers(address)
+    try:
+        # The table of a client is printed on the cluster, and comes here as a log.
+        ray.init(
+            address=address,
+            log_to_driver=address.startswith(CLIENT_SCHEME),
+            logging_level=logging.CRITICAL,
+        )
+    # Of any kind: versions that differ, a cluster that ends, a port of another program.
+    except Exception as error:
+        raise ConnectionError(
+            f"--address {address} is no Ray cluster that can be joined "
+            f"({type(error).__name__}: {error}); start one there with 'ray start --head', in the "
+            f"version {ray.__version__}"
+        ) from error
+
+
+def _check_answers(address: str) -> None:
+    """Raise a ConnectionError at once if nothing answers, for which Ray would wait a minute."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix(CLIENT_SCHEME).partition(":")
+    if not port and address.startswith(CLIENT_SCHEME):
+        port = str(CLIENT_PORT)
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"--address must be auto, HOST:PORT or ray://HOST:PORT, got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), CONNECTION_TIMEOUT).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"--address {address}: no Ray cluster answers ({error}); start one there with "
+            "'ray start --head'"
+        ) from error
+
+
+def cores_of_this_machine() -> int:
+    """Return the number of cores that this process may use."""
+    # Linux tells them apart from those of the machine, e.g. for taskset and Slurm.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_resources(cpus: int, gpus: int) -> None:
+    """Check that a machine of the cluster can train a run. Else Tune would wait for one forever.
+
+    Args:
+        cpus: Number of cores that a run needs.
+        gpus: Number of GPUs that a run needs.
+
+    Raises:
+        ValueError: If no machine has as many.
+    """
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for option, name, needed in (("--cpus-per-run", "CPU", cpus), ("--device", "GPU", gpus)):
+        most = int(max((machine.get(name, 0.0) for machine in machines), default=0.0))
+        if needed > most:
+            raise ValueError(
+                f"{option} needs {needed} {name} for a run, and the machine with most of them has "
+                f"{most}: give less"
+            )

@@ -1,0 +1,72 @@
+"""The command line of a training, from its options."""
+
+from dataclasses import Field, fields, is_dataclass
+from typing import Any, get_args
+
+from legged_envs.training.options import ALGORITHMS, TrainCfg
+
+
+def train_words(cfg: TrainCfg) -> list[str]:
+    """Return the words of a command line that starts a training with given options.
+
+    Args:
+        cfg: Options of the training. Those that are as by default are left out.
+
+    Returns:
+        ``["train", task_id, …]``, the words after ``legged-envs``.
+    """
+    words = _option_words(cfg, TrainCfg(cfg.task_id), "--")
+    if cfg.algo is not None:
+        (name,) = (name for name, kind in ALGORITHMS.items() if kind is type(cfg.algo))
+        # Options of the algorithm follow its name.
+        words += [name, *_option_words(cfg.algo, type(cfg.algo)(), "--")]
+    return ["train", cfg.task_id, *words]
+
+
+def _option_words(options: Any, default: Any, prefix: str) -> list[str]:
+    """Return the words of the options that differ from their defaults.
+
+    Args:
+        options: Dataclass of options.
+        default: The same with default values.
+        prefix: Text before each name.
+    """
+    words = []
+    for option in fields(options):
+        if option.name in ("task_id", "algo"):
+            continue
+        value = getattr(options, option.name)
+        usual = getattr(default, option.name)
+        name = prefix + _name_of(option)
+        if is_dataclass(usual):
+            words += _option_words(value, usual, f"{name}.")
+        elif value == usual:
+            continue
+        elif value is False:
+            words.append(f"{prefix}no-{_name_of(option)}")
+        else:
+            words += _value_words(name, value)
+    return words
+
+
+def _name_of(option: Field[Any]) -> str:
+    """Return the name of an option on the command line, without its prefix."""
+    for marker in get_args(option.type)[1:]:
+        # tyro.conf.arg may give it another name.
+        name = getattr(marker, "name", None)
+        if name:
+            return str(name)
+    return option.name.replace("_", "-")
+
+
+def _value_words(name: str, value: object) -> list[str]:
+    if value is True:
+        return [name]
+    if isinstance(value, dict):
+        words = [name]
+        for path, change in value.items():
+            words += [path, repr(change)]
+        return words
+    if isinstance(value, (list, tuple)):
+        return [name, *map(str, value)]
+    return [name, str(value)]
