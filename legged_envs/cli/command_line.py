@@ -65,10 +65,10 @@ class Verb:
 VERBS = {
     "list": Verb(ListCfg, list_tasks),
     "train": Verb(TrainCfg, train),
-    "sweep": Verb(SweepCfg, sweep),
     "play": Verb(PlayCfg, play),
     "eval": Verb(EvaluateCfg, evaluate),
     "record": Verb(RecordCfg, record),
+    "sweep": Verb(SweepCfg, sweep),
     "report": Verb(ReportCfg, report),
     "compare": Verb(CompareCfg, compare),
     "bench": Verb(BenchCfg, bench),

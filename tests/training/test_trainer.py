@@ -43,6 +43,7 @@ from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
+from legged_envs.training.threads import limit_threads
 from legged_envs.training.trainer import Trainer, train
 from legged_envs.viewing import film
 from legged_envs.viewing.film import film_policy
@@ -72,6 +73,18 @@ def run(tmp_path_factory, short_evaluations):
 
 def parameters(trainer):
     return {name: value.clone() for name, value in trainer.algorithm.save()["actor"].items()}
+
+
+def test_the_threads_of_a_training_are_also_those_of_its_physics(tmp_path):
+    trainer = Trainer(prepare(tiny(tmp_path, iterations=4, threads=1)), Console(quiet=True))
+    trainer.save()
+    assert trainer.core.sim.batch.nthread == trainer.goal.evaluator.core.sim.batch.nthread == 1
+    assert trainer.task.sim.num_threads == 0  # the configuration of the run says nothing of it
+    resumed = Trainer(
+        prepare(TrainCfg(GO2, resume=tmp_path, threads=3)), console=Console(quiet=True)
+    )
+    assert resumed.core.sim.batch.nthread == 3
+    assert limit_threads(resumed.core.cfg, 2).sim.num_threads == 3  # that of a task comes first
 
 
 def test_a_run_folder_holds_what_is_promised(run):
