@@ -34,6 +34,9 @@ LABEL_HEIGHT = 0.6
 LEGEND_LINE_HEIGHT = 0.24
 """Height of a line of the legend above the plots of `draw_curves`, inches."""
 
+MOST_INTERVALS = 4
+"""Largest number of intervals between the numbers of an axis. Numbers take most of the time."""
+
 MOST_PLOTS = 400
 """Largest number of plots in the figure of `draw_curves`. Curves have some dozens of columns."""
 
@@ -119,6 +122,7 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
         axis = figure.add_subplot(num_rows, CURVE_COLUMNS, position)
         # With a height given, Matplotlib does not measure all numbers to find one.
         axis.set_title(title, y=1.0)
+        axis.locator_params(nbins=MOST_INTERVALS)
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
             # Runs of different tasks have different columns.
@@ -335,6 +339,7 @@ def _draw_tracking(axis: "Axes", row: Mapping[str, np.ndarray]) -> None:
         axis.fill_between(phase, low, high, color=colour, alpha=0.25, linewidth=0.0)
         axis.axhline(bar, color=colour, linestyle="--", linewidth=1.0)
     axis.set_xlim(0.0, 1.0)
+    axis.locator_params(nbins=MOST_INTERVALS)
     axis.grid(alpha=0.3)
 
 
