@@ -171,6 +171,7 @@ def test_a_saved_state_a_masked_reset_and_num_envs_change_nothing_else(assert_sa
     one.close()
 
 
+@pytest.mark.usefixtures("walking_evaluations")
 def test_a_trained_pair_is_loaded_and_evaluated_against_a_pair_that_stands(tmp_path):
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "go2_pair_carry.py"))
     generator, saved, expected = torch.Generator().manual_seed(0), {}, []

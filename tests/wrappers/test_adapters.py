@@ -1054,6 +1054,9 @@ def test_examples_run_as_they_stand(library, monkeypatch, capsys):
     path = Path(__file__).parents[2] / "examples" / f"{library}_ppo.py"
     arguments = "--steps 192 --num-envs 8 --episodes 2"
     monkeypatch.setattr(sys, "argv", [str(path), *arguments.split()])
+    make_vec = gym.make_vec
+    short = {"max_episode_steps": 100}  # a robot that stands would be watched for a thousand
+    monkeypatch.setattr(gym, "make_vec", lambda *args, **more: make_vec(*args, **short | more))
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert re.search(

@@ -127,7 +127,7 @@ def test_example_is_go2_flat():
     ours, theirs = (gym.make_vec(name, 24, cfg=changes, observations="dict") for name in ids)
     rng, ended = np.random.default_rng(0), np.zeros(2, int)
     same = [(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])]
-    for t in range(300):
+    for t in range(160):
         action = rng.uniform(-1.2, 1.2, (24, 12)).astype(np.float32) * (
             1.0 if t % 100 > 50 else 0.1
         )

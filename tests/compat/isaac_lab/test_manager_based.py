@@ -51,6 +51,7 @@ def leaves(tree, path=""):
     return {path: tree}
 
 
+@pytest.mark.usefixtures("short_evaluations")
 def test_the_example_is_trained(tmp_path):
     runpy.run_path(str(EXAMPLE))
     words = f"train Example/Go2-Flat-ManagerBased-v0 --run-dir {tmp_path}/run --iterations 1 --num-envs 8 --episodes 2"
@@ -76,7 +77,7 @@ def test_the_example_is_bit_identical_to_the_registered_task():
     rng, ended = np.random.default_rng(3), 0
     action = np.zeros((24, 12), np.float32)
     pairs = [(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])]
-    for _ in range(300):
+    for _ in range(160):
         action = np.clip(0.9 * action + 0.3 * rng.standard_normal(action.shape), -1, 1).astype(
             np.float32
         )

@@ -380,6 +380,7 @@ def test_legs_are_go2_flat_with_the_reward_in_four_parts(make_vec, assert_same, 
         assert torch.equal(terms[f"{leg}_action"], unwrap(legs).actions.current[:, joints])
 
 
+@pytest.mark.usefixtures("walking_evaluations")
 def test_go2_flats_evaluation_takes_the_legs():
     task_id = "Legged/Go2-Legs-v0"
     evaluator = Evaluator(task_id, make_task_cfg(task_id), 4)
@@ -400,7 +401,7 @@ def test_the_example_is_go2_flat(assert_same, random_actions):
     )
     assert_same(multi.reset(seed=3)[0], flat.reset(seed=3)[0])
     ended = np.zeros(2, int)
-    for t, action in enumerate(random_actions(300, 24) * 1.2):
+    for t, action in enumerate(random_actions(160, 24) * 1.2):
         *outcome, info = multi.step(action * (1.0 if t % 100 > 50 else 0.1))
         *expected, expected_info = flat.step(action * (1.0 if t % 100 > 50 else 0.1))
         assert_same(outcome, expected)
