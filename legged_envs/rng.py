@@ -54,7 +54,7 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
     return x.bitwise_xor_(shifted)
 
 
-def _hash_64(text: str) -> int:
+def hash_64(text: str) -> int:
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
@@ -78,7 +78,7 @@ class Stream(Stateful):
         """Name of the purpose, such as ``"command/velocity"``."""
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         """Number of 64-bit words that each environment has drawn. Shape: (num_envs, 1), int64."""
-        self._salt = _hash_64(name)
+        self._salt = hash_64(name)
         self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         # Multiples of γ by (number of draws, words in each).
         self._offsets: dict[tuple[int, int], torch.Tensor] = {}
@@ -236,9 +236,9 @@ class RandomStreams:
         keys = []
         for i in env_ids.tolist():
             if isinstance(seed, int):
-                keys.append(_hash_64(f"{seed}/{self.first_env + i}"))
+                keys.append(hash_64(f"{seed}/{self.first_env + i}"))
             else:
-                keys.append(_hash_64(f"{seed[i]}/0"))
+                keys.append(hash_64(f"{seed[i]}/0"))
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():
             stream.rekey(self._env_keys[env_ids], env_ids)

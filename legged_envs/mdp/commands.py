@@ -9,7 +9,7 @@ import torch
 
 from legged_envs.checks import check_choice, check_known, check_number, check_range
 from legged_envs.configuration import Configuration
-from legged_envs.mdp.context import Env
+from legged_envs.mdp.context import Average, Env
 from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
 
@@ -66,6 +66,15 @@ class CommandTerm(Stateful, ABC):
 
         Args:
             env_ids: Indices of the environments of these episodes. Shape: (n,), int64.
+        """
+
+    def average_shared(self, average: Average) -> None:
+        """Average what a curriculum changes for all robots over the processes of a training.
+
+        The default does nothing: a command without such values has nothing to average.
+
+        Args:
+            average: Function that returns the mean of a tensor over all processes.
         """
 
 
@@ -269,6 +278,11 @@ class VelocityCommand(CommandTerm):
         column = VELOCITY_RANGES.index(name)
         self._low[column] = low
         self._high[column] = high
+
+    def average_shared(self, average: Average) -> None:
+        """Average the present ranges over the processes of a training."""
+        self._low = average(self._low)
+        self._high = average(self._high)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw new commands for the environments ``env_ids`` (n,), which start an episode.

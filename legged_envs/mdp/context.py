@@ -1,6 +1,6 @@
 """The part of an environment that managers and terms may use, as interfaces (protocols)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -8,6 +8,9 @@ import torch
 if TYPE_CHECKING:
     from legged_envs.rng import RandomStreams
     from legged_envs.sim import RobotState, Simulation
+
+Average = Callable[[torch.Tensor], torch.Tensor]
+"""Function that returns the mean of a tensor over all processes of a training."""
 
 
 # Protocols, so that terms import neither managers nor environments, which import them.

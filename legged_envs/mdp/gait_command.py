@@ -13,7 +13,7 @@ import torch
 from legged_envs.checks import check_choice, check_known, check_number, check_range
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
-from legged_envs.mdp.context import Env
+from legged_envs.mdp.context import Average, Env
 from legged_envs.mdp.timer import Timer
 from legged_envs.robots import RobotCfg
 
@@ -225,6 +225,10 @@ class GaitCommand(CommandTerm):
     def pitch(self) -> torch.Tensor:
         """Commanded pitch of the base, rad, positive with the nose down. Shape: (num_envs,)."""
         return self.value[:, 6]
+
+    def average_shared(self, average: Average) -> None:
+        """Average the levels of the gaits over the processes of a training."""
+        self.level = average(self.level)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw gaits, styles and phases for ``env_ids`` (n,), which start an episode."""

@@ -10,7 +10,7 @@ from legged_envs import rotation
 from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
-from legged_envs.mdp.context import Commands, Env
+from legged_envs.mdp.context import Average, Commands, Env
 from legged_envs.mdp.motion_targets import MotionTargets, foot_columns
 from legged_envs.motions import (
     BodySample,
@@ -57,10 +57,7 @@ class MotionCommandCfg(Configuration):
     One frame of the observation for each entry. The first entry must be 1.
     """
     reference_fraction: float = 0.7
-    """Probability that an episode has a clip to imitate, 0 to 1.
-
-    The other episodes follow the velocity command.
-    """
+    """Probability that an episode imitates a clip, 0 to 1. Others follow the velocity command."""
     end: Literal["clip", "loop", "hold"] = "clip"
     """Behaviour after the last frame of a clip.
 
@@ -282,6 +279,10 @@ class MotionCommand(CommandTerm):
             clips = self.player.clip[env_ids]
             times = self.player.time[env_ids]
             self._sampler.record(clips, times, failed)
+
+    def average_shared(self, average: Average) -> None:
+        """Average the failures that adaptive starts count over the processes of a training."""
+        self._sampler.set_failures(average(self._sampler.failures))
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw a clip and a time in it for ``env_ids`` (n,), which start an episode."""

@@ -261,6 +261,11 @@ class StartSampler(Stateful):
         first_bin = self._first_bin[clip].unsqueeze(1)
         self._bins_ahead = first_bin + ahead
 
+    def set_failures(self, failures: torch.Tensor) -> None:
+        """Set the running mean of failures in each bin. Shape: (num_bins,), float64."""
+        self.failures = failures
+        self._update_probabilities()
+
     def _update_probabilities(self) -> None:
         failures_ahead = self.failures[self._bins_ahead]
         attraction = (failures_ahead * self._kernel).sum(1)

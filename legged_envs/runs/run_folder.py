@@ -140,6 +140,20 @@ def describe_session(update: int = 0) -> dict[str, Any]:
     }
 
 
+def write_session(folder: Path, update: int) -> None:
+    """Write this session into a run folder. A resumed run keeps its earlier sessions.
+
+    Args:
+        folder: The run folder.
+        update: Number of updates that the run already has.
+    """
+    path = folder / ABOUT
+    sessions = []
+    if update and path.is_file():
+        sessions = json.loads(path.read_text())
+    write_json(path, [*sessions, describe_session(update)])
+
+
 def _hardware() -> str:
     # Imported here, because a report reads run folders without PyTorch's long import.
     import torch

@@ -12,6 +12,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_checkpoint_file
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
+from legged_envs.training import processes
 from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
@@ -110,6 +111,28 @@ def _requested_folder(cfg: TrainCfg) -> Path:
         return cfg.resume
     task_name = cfg.task_id.split("/")[-1].split(":")[-1]
     return Path("runs", task_name, f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
+
+
+def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:
+    """Return the options with which ``torchrun --max-restarts`` continues after a failure.
+
+    They resume the run folder if it has a checkpoint. The first start gets its options back.
+
+    Raises:
+        ValueError: If there is no run folder that a second start could find again.
+    """
+    if not processes.can_restart():
+        return cfg
+    if cfg.run_dir is None and cfg.resume is None:
+        raise ValueError(
+            "torchrun --max-restarts needs --run-dir, from which the training goes on after a "
+            "failure"
+        )
+    folder = cfg.run_dir or cfg.resume
+    assert folder is not None
+    if processes.is_restarted() and (folder / CHECKPOINT).exists():
+        return replace(cfg, resume=folder)
+    return cfg
 
 
 def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:

@@ -1,8 +1,13 @@
 """Notices that a training prints about itself."""
 
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from rich.console import Console
+
+from legged_envs.runs.checkpoint_file import CHECKPOINT
+from legged_envs.training.options import TrainCfg
 
 MOST_BAD_PHYSICS = 0.5
 """Part of the episodes of the first update above which bad physics as their end is reported."""
@@ -29,3 +34,22 @@ def report_bad_physics(console: Console, row: Mapping[str, float], robot: str) -
             f"bad physics ended {bad:.0f} of {episodes:.0f} episodes, because robot {robot!r} "
             "explodes: legged-envs check names the gains, torque_limits and armatures to change",
         )
+
+
+def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapped: bool) -> None:
+    """Print the command that continues an interrupted training, if it has a checkpoint.
+
+    Args:
+        console: Console that the command is printed to.
+        cfg: Options of the training.
+        run_dir: Folder of the training.
+        is_wrapped: True if the training has wrappers of its own, which only Python can add.
+    """
+    if not (run_dir / CHECKPOINT).exists():
+        return
+    if is_wrapped:
+        command = f"TrainCfg({cfg.task_id!r}, resume=Path({str(run_dir)!r})) and the same wrappers"
+    else:
+        words = ["legged-envs", "train", cfg.task_id, "--resume", str(run_dir)]
+        command = shlex.join(words)
+    console.print(f"interrupted; go on with: {command}", markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from legged_envs import __version__
 from legged_envs.checks import check_choice, check_known, whole_number
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.evaluation.evaluator import metrics_of
@@ -25,6 +26,7 @@ from legged_envs.tasks import make_task_cfg, make_training_defaults, registered_
 from legged_envs.tasks.kind import TaskKind, kind_of
 from legged_envs.tasks.mimic import imitating
 from legged_envs.tasks.training_defaults import TrainingDefaults
+from legged_envs.training import processes
 from legged_envs.training.checkpoint import (
     check_changes,
     read_checkpoint,
@@ -148,6 +150,19 @@ def prepare(cfg: TrainCfg) -> Prepared:
         style=style_of(cfg),
         warm_start=warm_start,
     )
+
+
+def agreed(prepared: Prepared) -> Prepared:
+    """Check that all processes of a training were started alike, and give them one run folder.
+
+    Raises:
+        ValueError: If an option or the version of the package differs between processes.
+    """
+    cfg = replace(prepared.cfg, run_dir=None, threads=0)
+    facts = {"version": __version__, "task": cfg.task_id, "seed": cfg.seed, "options": repr(cfg)}
+    processes.check_agreement(facts)
+    folder = processes.gather(str(prepared.run_dir))[0]
+    return replace(prepared, run_dir=Path(folder))
 
 
 def style_of(cfg: TrainCfg) -> Callable[[RobotCfg], Sequence[Motion]]:

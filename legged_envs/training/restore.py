@@ -9,6 +9,7 @@ import torch
 
 from legged_envs.errors import is_mistake
 from legged_envs.tables import shorten
+from legged_envs.training import processes
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import PPOCfg
@@ -17,6 +18,16 @@ from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
 if TYPE_CHECKING:
     from legged_envs.training.trainer import Trainer
+
+
+def state_of_process(trainer: "Trainer") -> dict[str, Any]:
+    """Return the part of a training's state that differs between its processes, by name."""
+    return {
+        "env": trainer.env.get_state(),
+        "rng": torch.get_rng_state(),
+        # The algorithm of the first process saves the memory of its own environments.
+        "memory": getattr(trainer.algorithm.get_policy(), "memory", None),
+    }
 
 
 def resume_training(trainer: "Trainer", state: dict[str, Any]) -> None:
@@ -29,10 +40,19 @@ def resume_training(trainer: "Trainer", state: dict[str, Any]) -> None:
     Raises:
         ValueError: If the checkpoint does not fit the training.
     """
+    others = state.get("other_processes", [])
+    if len(others) + 1 != processes.count():
+        raise ValueError(
+            f"the checkpoint {str(trainer.cfg.resume)!r} is of {len(others) + 1} processes, this "
+            f"training has {processes.count()}; resume it with as many processes"
+        )
+    own = [state, *others][processes.rank()]
     with _explaining(trainer.cfg.resume):
         trainer.algorithm.load(state["algorithm"], None, strict=True)
-        trainer.env.set_state(state["env"])
-        torch.set_rng_state(state["rng"])
+        trainer.env.set_state(own["env"])
+        torch.set_rng_state(own["rng"])
+        if own.get("memory") is not None:
+            trainer.algorithm.get_policy().memory.copy_(own["memory"])
     trainer.iteration = state["iteration"]
     trainer.seconds = state["seconds"]
     trainer.curve = state["curve"]

@@ -2,12 +2,10 @@
 
 import json
 import os
-import shlex
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +18,32 @@ from legged_envs.envs import unwrap
 from legged_envs.evaluation.conditions import combine_logs
 from legged_envs.policy.memory import remembering
 from legged_envs.policy.policy import load_policy
-from legged_envs.runs.checkpoint_file import CHECKPOINT, write_checkpoint
-from legged_envs.runs.progress import LINE_INTERVAL, Show, showing
+from legged_envs.rng import hash_64
+from legged_envs.runs.checkpoint_file import write_checkpoint
+from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import (
-    ABOUT,
     CONFIG,
     CURVE,
     as_json,
-    describe_session,
     flatten_numbers,
     lock_run_folder,
     write_json,
+    write_session,
 )
 from legged_envs.runs.trackers import TRACKERS, Track
+from legged_envs.training import processes
 from legged_envs.training.algorithm import Algorithm, make_algorithm
+from legged_envs.training.checkpoint import resuming_after_failure
+from legged_envs.training.film import Film
 from legged_envs.training.goal import GoalCheck
-from legged_envs.training.notices import print_notice, report_bad_physics
+from legged_envs.training.notices import print_how_to_resume, report_bad_physics
 from legged_envs.training.options import TrainCfg
-from legged_envs.training.prepare import Prepared, prepare
-from legged_envs.training.restore import resume_training, start_warm
+from legged_envs.training.prepare import Prepared, agreed, prepare
+from legged_envs.training.restore import resume_training, start_warm, state_of_process
 from legged_envs.training.results import export_policy, write_results
 from legged_envs.training.schedule import Schedule
 from legged_envs.training.stop import StopRequest
 from legged_envs.training.threads import limit_threads
-from legged_envs.viewing.film import film_policy
 from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
 
 TRAINING_INTERVAL = 60.0
@@ -56,13 +56,19 @@ SPEED_UPDATES = 20
 def train(cfg: TrainCfg) -> Path:
     """Train a policy, evaluate it, and write both into a run folder.
 
+    The processes that ``torchrun`` starts train one policy together.
+
     Args:
         cfg: Options of the training, checked by :func:`~legged_envs.training.prepare.prepare`.
 
     Returns:
         The run folder.
     """
-    return Trainer(prepare(cfg), Console()).run()
+    cfg = resuming_after_failure(cfg)
+    with processes.joined():
+        prepared = agreed(prepare(cfg))
+        console = Console(quiet=not processes.is_first())
+        return Trainer(prepared, console).run()
 
 
 class Trainer:
@@ -104,9 +110,11 @@ class Trainer:
         self.console = console
         """Console that progress and results are printed to."""
         self._is_wrapped = wrap is not None
-        self._scenes = prepared.scenes
+        self._film = Film(prepared.scenes, console)
 
-        torch.set_num_threads(self.cfg.threads or os.cpu_count() or 1)
+        self.num_envs = processes.share_of(self.cfg.num_envs)
+        """Number of environments of this process."""
+        torch.set_num_threads(self.cfg.threads or processes.own_cores() or os.cpu_count() or 1)
         # Everything below that is drawn at random depends on this seed.
         torch.manual_seed(self.cfg.seed)
         envs = self._make_envs()
@@ -115,10 +123,7 @@ class Trainer:
         """Training environment with all wrappers and rsl_rl's interface."""
         self.core = unwrap(envs)
         """The same training environment without wrappers."""
-        # Episodes start at random ages, so that they do not all time out in the same update.
-        self.env.episode_length_buf = torch.randint_like(
-            self.env.episode_length_buf, high=self.env.max_episode_length
-        )
+        self._draw_ages()
 
         self.algorithm: Algorithm = make_algorithm(
             prepared.algo,
@@ -152,11 +157,18 @@ class Trainer:
         if prepared.checkpoint is not None:
             resume_training(self, prepared.checkpoint)
 
+    def _draw_ages(self) -> None:
+        """Start episodes at random ages, so that they do not all time out in the same update."""
+        ages = self.env.episode_length_buf.new_empty(self.cfg.num_envs)
+        ages.random_(self.env.max_episode_length)
+        self.env.episode_length_buf = processes.own_rows(ages)
+
     def _make_envs(self) -> VectorEnv:
         return gym.make_vec(
             self.cfg.task_id,
-            num_envs=self.cfg.num_envs,
-            cfg=limit_threads(self.task, self.cfg.threads),
+            num_envs=self.num_envs,
+            first_env=processes.rank() * self.num_envs,
+            cfg=limit_threads(self.task, self.cfg.threads or processes.own_cores()),
             array="torch",
             observations="dict",
             sim=self.cfg.sim,
@@ -179,6 +191,8 @@ class Trainer:
     def run(self) -> Path:
         """Train the policy, then export, evaluate, plot and film it.
 
+        Of several processes, only the first one writes, evaluates and films.
+
         SIGINT (Ctrl-C) or SIGTERM ends the run with a KeyboardInterrupt. During the training it
         first finishes the update and saves policy and checkpoint.
 
@@ -189,6 +203,9 @@ class Trainer:
             FileExistsError: If another training writes to the folder.
             KeyboardInterrupt: If the run is interrupted.
         """
+        if not processes.is_first():
+            self._train_with_the_first()
+            return self.run_dir
         with lock_run_folder(self.run_dir):
             config: dict[str, Any] = {"training": self.cfg, "task": self.task}
             write_json(self.run_dir / CONFIG, config)
@@ -198,17 +215,22 @@ class Trainer:
                 f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self.run_dir}",
                 markup=False,
             )
-            # Render once now, so that a machine that cannot render says so before the training.
-            with self._rendering():
-                if self._scenes:
-                    self.core.sim.render(0, 16, 16)
+            self._film.try_to_render(self.core)
             with self.stop.on_signals():
                 try:
                     self._train_and_evaluate(json.loads(json.dumps(config, default=as_json)))
                 except KeyboardInterrupt:
-                    self._print_how_to_resume()
+                    print_how_to_resume(self.console, self.cfg, self.run_dir, self._is_wrapped)
                     raise
         return self.run_dir
+
+    def _train_with_the_first(self) -> None:
+        """Train along with process 0, which decides when the training ends."""
+        with self.stop.on_signals():
+            self._make_updates(show_nothing)
+            # The checkpoint that process 0 writes contains the robots of all processes.
+            self.save()
+            self.stop.raise_if_requested()
 
     def _train_and_evaluate(self, config: dict[str, Any]) -> None:
         tracker = TRACKERS[self.cfg.tracker]
@@ -220,58 +242,45 @@ class Trainer:
             track(flatten_numbers({"evaluation": result.as_dict()}), self.iteration)
         result.print(self.console)
 
-    def _print_how_to_resume(self) -> None:
-        if not (self.run_dir / CHECKPOINT).exists():
-            return
-        if self._is_wrapped:
-            command = (
-                f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self.run_dir)!r})) "
-                "and the same wrappers"
-            )
-        else:
-            words = ["legged-envs", "train", self.cfg.task_id, "--resume", str(self.run_dir)]
-            command = shlex.join(words)
-        self.console.print(f"interrupted; go on with: {command}", markup=False, soft_wrap=True)
-
-    @contextmanager
-    def _rendering(self) -> Iterator[None]:
-        """Report an error of rendering and disable the film, so that the training continues."""
-        try:
-            yield
-        except (RuntimeError, OSError) as error:
-            print_notice(self.console, f"no video: {error}")
-            self._scenes = []
-
     def _train(self, show: Show, track: Track) -> None:
-        self._write_session()
-        saved_at = self.seconds
-        begun = time.perf_counter() - self.seconds
+        write_session(self.run_dir, self.iteration)
         # Line-buffered, because a report may read the file at any time.
         with (self.run_dir / CURVE).open("w", buffering=1) as file:
             file.writelines(json.dumps(row) + "\n" for row in self.curve)
-            while self.progress < 1.0 and not self.stop.is_requested:
-                self.set_schedule()
-                row = self.iterate()
-                report_bad_physics(self.console, row, self.core.sim.robot.name)
-                self.seconds = time.perf_counter() - begun
-                row["seconds"] = self.seconds
-                self.curve.append(row)
+
+            def record(row: dict[str, float]) -> None:
                 file.write(json.dumps(row) + "\n")
                 track({f"train/{name}": value for name, value in row.items()}, self.iteration)
                 # After the row is written: an evaluation can take many seconds, and be interrupted.
                 self.check_goal(row)
-                if self.seconds - saved_at > 60.0 * self.cfg.checkpoint_minutes:
-                    self.save()
-                    saved_at = self.seconds
-                show("training", self.progress, self._progress_text(row))
 
-    def _write_session(self) -> None:
-        """Write this session into the run folder. A resumed run keeps its earlier sessions."""
-        path = self.run_dir / ABOUT
-        sessions = []
-        if self.iteration and path.is_file():
-            sessions = json.loads(path.read_text())
-        write_json(path, [*sessions, describe_session(self.iteration)])
+            self._make_updates(show, record)
+
+    def _make_updates(
+        self, show: Show, record: Callable[[dict[str, float]], None] | None = None
+    ) -> None:
+        """Make updates until the training ends or is stopped. ``record`` receives the rows."""
+        saved_at = self.seconds
+        begun = time.perf_counter() - self.seconds
+        while self._goes_on():
+            self.set_schedule()
+            row = self.iterate()
+            report_bad_physics(self.console, row, self.core.sim.robot.name)
+            # All processes have the clock of the first one, as it decides on schedules.
+            self.seconds = processes.of_first(time.perf_counter() - begun)
+            row["seconds"] = self.seconds
+            self.curve.append(row)
+            if record is not None:
+                record(row)
+            if self.seconds - saved_at > 60.0 * self.cfg.checkpoint_minutes:
+                self.save()
+                saved_at = self.seconds
+            show("training", self.progress, self._progress_text(row))
+
+    def _goes_on(self) -> bool:
+        """Return True if another update is due. Of several processes, the first one decides."""
+        goes_on = self.progress < 1.0 and not self.stop.is_requested
+        return bool(processes.of_first(goes_on))
 
     def _progress_text(self, row: dict[str, float]) -> str:
         errors = [f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items()]
@@ -296,6 +305,9 @@ class Trainer:
         """
         algorithm = self.algorithm
         steps = self.prepared.algo.steps_per_env
+        # Each update has random numbers of its own, so that they do not depend on how many numbers
+        # the update before drew, which differs between one process and several.
+        torch.manual_seed(hash_64(f"{self.cfg.seed}/update {self.iteration}"))
         begun = time.perf_counter()
         observation = self.env.get_observations()
         reward_sum = torch.zeros((), device=self.core.device)
@@ -314,18 +326,29 @@ class Trainer:
         ended = time.perf_counter()
         self.iteration += 1
         samples = steps * self.cfg.num_envs
+        self._share_decisions()
+        numbers = {
+            "reward": reward_sum.item() / (steps * self.core.step_dt),
+            **self.metrics.training_errors(self.core),
+            **{f"loss_{name}": value for name, value in losses.items()},
+        }
         return {
             "iteration": self.iteration,
             "env_steps": self.env_steps,
-            "reward": reward_sum.item() / (steps * self.core.step_dt),
-            **self.metrics.training_errors(self.core),
+            **processes.average_numbers(numbers),
             "steps_per_second": samples / (ended - begun),
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
-            **{f"loss_{name}": value for name, value in losses.items()},
             **combine_logs(logs),
         }
+
+    def _share_decisions(self) -> None:
+        """Share with all processes what curricula changed, and a request to stop."""
+        for term in self.core.commands.terms.values():
+            term.average_shared(processes.average)
+        if processes.any_is(self.stop.is_requested):
+            self.stop.request()
 
     def check_goal(self, row: dict[str, float]) -> None:
         """Evaluate the current policy against the goal of the task, if an evaluation is due.
@@ -370,16 +393,7 @@ class Trainer:
         with ThreadPoolExecutor(1) as pool:
             evaluating = pool.submit(self.goal.evaluator.run, policy, show=show_or_stop)
             # The film is rendered on the main thread: some graphics libraries need that.
-            with self._rendering():
-                if self._scenes:
-                    film_policy(
-                        self.cfg.task_id,
-                        self.task,
-                        load_policy(self.run_dir),
-                        self.run_dir / "video.mp4",
-                        self._scenes,
-                        show,
-                    )
+            self._film.write(self.cfg.task_id, self.task, self.run_dir, show)
             result = evaluating.result()
         show("drawing", 0.0)
         write_results(self.prepared, result, self.curve, self.time_to_walk)
@@ -390,19 +404,27 @@ class Trainer:
         """Return the state that a resumed run needs to continue bit for bit, by name.
 
         It holds networks, optimisers, environments, random numbers, options and the learning curve.
+        ``other_processes`` has environments and random numbers of the processes after the first.
         """
+        own, *others = processes.gather(state_of_process(self))
         return {
             "iteration": self.iteration,
             "seconds": self.seconds,
             "curve": self.curve,
             "time_to_walk": self.time_to_walk,
             "algorithm": self.algorithm.save(),
-            "env": self.env.get_state(),
-            "rng": torch.get_rng_state(),
+            "env": own["env"],
+            "rng": own["rng"],
+            "other_processes": others,
             "task_id": self.cfg.task_id,
             "cfg": self.cfg,
         }
 
     def save(self) -> None:
-        """Write a checkpoint of the current state into the run folder."""
-        write_checkpoint(self.run_dir, self.checkpoint_state(), self.cfg.keep)
+        """Write a checkpoint of the current state into the run folder.
+
+        All processes of a training must call it. The first one writes.
+        """
+        state = self.checkpoint_state()
+        if processes.is_first():
+            write_checkpoint(self.run_dir, state, self.cfg.keep)

@@ -11,6 +11,7 @@ from torch import nn
 
 from legged_envs.checks import check_choice
 from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training import processes
 from legged_envs.training.learner.part import Loss, Part, Pass, Step
 from legged_envs.training.learner_options import RndCfg
 
@@ -81,6 +82,7 @@ class RewardBonus(Part, ABC):
         losses = self._losses(before, after)
         self.optimizer.zero_grad()
         losses[self.name].backward()
+        processes.average_gradients(self.optimizer)
         self.optimizer.step()
         return None, losses
 

@@ -8,6 +8,7 @@ from tensordict import TensorDict
 from torch.nn import functional
 
 from legged_envs.storage import RolloutStorageMM
+from legged_envs.training import processes
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.learner import Learner, means
 from legged_envs.training.learner.part import Teacher
@@ -72,7 +73,7 @@ class Distillation(Learner):
         seen = self.actor_inputs.read(obs)
         self.actor_inputs.keep(seen, self.transition, critic=False)
         self.actor(*seen)
-        actions: torch.Tensor = self.actor.distribution.sample()
+        actions = processes.sample(self.actor.distribution)
         self.transition.actions = actions
         return actions
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import torch
 
 from legged_envs.checks import check_choice, check_number
+from legged_envs.training import processes
 from legged_envs.training.learner_options import LagrangeCfg
 from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_excess
 
@@ -111,7 +112,7 @@ class Lagrange:
             were no such steps. Shape: that of :attr:`values`.
         """
         steps = _steps_of_rows(scaled_costs, referenced)
-        means = [scaled_costs[rows].mean(dim=0) for rows in steps]
+        means = [processes.std_mean(scaled_costs[rows])[1] for rows in steps]
         fractions = torch.stack(means) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
@@ -138,10 +139,8 @@ class Lagrange:
         steps = _steps_of_rows(cost_advantages, referenced)
         for rows, multipliers in zip(steps, self.values, strict=True):
             costs = cost_advantages[rows]
-            if not len(costs):
-                continue
+            std, mean = processes.std_mean(costs)
             # Without the lower bound, costs that are nearly constant would be amplified to noise.
-            std, mean = torch.std_mean(costs, dim=0, correction=0)
             excess = (costs - mean) @ (multipliers / std.clamp(min=self.scale))
             advantages[rows] = (advantages[rows] - excess.unsqueeze(1)) / (1.0 + multipliers.sum())
 

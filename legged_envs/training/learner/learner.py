@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from legged_envs.storage import RolloutStorageMM, Transition
+from legged_envs.training import processes
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.part import Part
 
@@ -59,6 +60,7 @@ class Learner:
         """Make one step of the optimiser."""
         self.optimizer.zero_grad()
         loss.backward()
+        processes.average_gradients(self.optimizer)
         # Each network is clipped alone: a large gradient of a critic must not slow the actor.
         for network in self._networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)

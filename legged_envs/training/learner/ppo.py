@@ -7,6 +7,7 @@ import torch
 from tensordict import TensorDict
 
 from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training import processes
 from legged_envs.training.learner.constraints import Constraints
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.learner import Learner, means
@@ -114,7 +115,7 @@ class PPO(Learner):
         self.actor(*seen)
         distribution = self.actor.distribution
         # Sampled for all environments, so that the random stream does not depend on calm_envs.
-        actions: torch.Tensor = distribution.sample()
+        actions = processes.sample(distribution)
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
         transition = self.transition
         self.actor_inputs.keep(seen, transition, critic=False)
@@ -199,9 +200,17 @@ class PPO(Learner):
             last_costs, final_costs = self._last_and_final_values(self.cost_critic, seen)
             values["last_cost_values"] = last_costs
             values["final_cost_values"] = final_costs
+        is_alone = processes.count() == 1
         self.storage.compute_returns(
-            gamma=self.gamma, lam=self.cfg.gae_lambda, time_outs=self._time_outs, **values
+            gamma=self.gamma,
+            lam=self.cfg.gae_lambda,
+            normalize_advantage=is_alone,
+            time_outs=self._time_outs,
+            **values,
         )
+        if not is_alone:
+            # Mean and deviation of the robots of all processes.
+            processes.normalise_(self.storage.advantages)
 
     def _last_and_final_values(
         self, critic: Any, seen: Sequence[torch.Tensor]
@@ -256,7 +265,7 @@ class PPO(Learner):
         # The divergence is measured before the step of the optimiser, as in rsl_rl.
         kl = self._kl_divergence(batch)
         if self.cfg.schedule == "adaptive":
-            self._adapt_learning_rate(kl.item())
+            self._adapt_learning_rate(processes.average(kl).item())
         surrogate = self._surrogate(batch)
         entropy = self.actor.distribution.entropy.mean()
         value = self._value_loss(self.critic.evaluate(*critic_seen), batch.values, batch.returns)

@@ -161,8 +161,7 @@ class MimicNetwork(nn.Module):
         """
         self.normalizer.update(observation.flatten(0, -2))
         present = mask.reshape(reference.shape[:-1]) > 0.5
-        if present.any():
-            self.reference_normalizer.update(reference[present])
+        self.reference_normalizer.update(reference[present])
 
 
 class MimicGaussian(GaussianDistribution):

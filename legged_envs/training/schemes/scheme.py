@@ -12,6 +12,7 @@ from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.storage import MiniBatch
+from legged_envs.training import processes
 from legged_envs.training.learner.part import Loss, Part, Pass, Step
 from legged_envs.training.scheme_options import SchemeCfg
 from legged_envs.training.schemes.networks import HistoryActor
@@ -89,6 +90,7 @@ class Scheme(Part, ABC):
         assert loss is not None
         self.optimizer.zero_grad()
         loss.backward()
+        processes.average_gradients(self.optimizer)
         self.optimizer.step()
         return None, {self.name: loss, **numbers}
 
