@@ -78,8 +78,8 @@ def _start(cpus: int) -> None:
     # Of any kind: Ray raises a plain Exception where the machine is too busy.
     except Exception as error:
         raise OSError(
-            f"Ray does not start on this machine ({error}); its logs are in "
-            "/tmp/ray/session_latest/logs"
+            f"Ray does not start on this machine ({error}); try again when it is less busy, or "
+            "look at the logs in /tmp/ray/session_latest/logs"
         ) from error
 
 

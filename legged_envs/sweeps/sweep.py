@@ -58,7 +58,8 @@ def sweep(cfg: SweepCfg) -> Path:
         with _locked(folder):
             if cfg.resume is None:
                 write_runs(folder, cfg.task_id, runs)
-            console.print(f"{cfg.task_id}: {len(runs)} runs → {folder}", markup=False)
+            line = f"{cfg.task_id}: {len(runs)} runs → {folder}"
+            console.print(line, markup=False, soft_wrap=True)
             try:
                 reasons = _train(folder, runs)
             except KeyboardInterrupt:

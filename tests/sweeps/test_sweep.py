@@ -23,6 +23,8 @@ from legged_envs.training.trainer import train
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 TORQUES = "rewards.torques.weight"
+PATIENCE = 900.0
+"""Longest time that a test waits for a process on a busy machine, s."""
 NO_RAY = "pip install 'legged-envs[ray]'"
 
 
@@ -227,6 +229,12 @@ def test_the_page_has_the_runs_that_finished_and_the_error_names_the_others(run)
 # --- with Ray ---------------------------------------------------------------------------------------------------------
 
 
+def skip_if_busy(log: Path) -> None:
+    """Ray gives up if it does not start within 30 s, which says nothing of a sweep."""
+    if "Ray does not start on this machine" in log.read_text():
+        pytest.skip("this machine is too busy for Ray to start")
+
+
 def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as file:
         return subprocess.Popen(
@@ -244,15 +252,16 @@ def test_an_interrupted_sweep_goes_on_and_a_run_that_fails_is_named_and_left_out
     second = folder / "runs" / "seed=2"
     # On all cores, so that the second run waits for the first.
     words = ["ppo", "--seeds", "1", "2", "--cpus-per-run", str(os.cpu_count())]
-    words += ["--num-envs", "4", "--iterations", "100", "--episodes", "4", "--no-video"]
+    words += ["--num-envs", "4", "--iterations", "40", "--episodes", "4", "--no-video"]
     sweep = start([*words, "--sweep-dir", str(folder)], log)
     try:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + PATIENCE
         while not (first / CURVE).exists() or not (first / CURVE).read_text():
+            skip_if_busy(log)
             assert sweep.poll() is None and time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
         sweep.send_signal(signal.SIGINT)
-        assert sweep.wait(120) == 130, log.read_text()
+        assert sweep.wait(PATIENCE) == 130, log.read_text()
     finally:
         sweep.kill()
     assert f"--resume {folder}" in log.read_text()
@@ -262,11 +271,12 @@ def test_an_interrupted_sweep_goes_on_and_a_run_that_fails_is_named_and_left_out
     (second / CHECKPOINT).write_text("damaged")
     sweep = start(["--resume", str(folder)], log)
     try:
-        assert sweep.wait(300) == 2, log.read_text()
+        assert sweep.wait(PATIENCE) == 2, log.read_text()
+        skip_if_busy(log)
     finally:
         sweep.kill()
     iterations = [json.loads(row)["iteration"] for row in (first / CURVE).read_text().splitlines()]
-    assert iterations == [*range(1, 101)]
+    assert iterations == [*range(1, 41)]
     assert (first / EVALUATION).exists() and not (second / EVALUATION).exists()
     assert re.search(r"1 runs failed .*seed=2: .*checkpoint", log.read_text())
     page = (folder / "report.html").read_text()
