@@ -76,7 +76,8 @@ FORBIDDEN = {
     "evaluation.evaluator": RL_LIBRARIES,
     "viewing.play": RL_LIBRARIES,
     "training.options": ("mujoco", *RL_LIBRARIES),
-    "cli": ("torch", "mujoco", *RL_LIBRARIES),
+    "sweeps.plan": ("torch", "mujoco", "ray", *RL_LIBRARIES),
+    "cli": ("torch", "mujoco", "ray", *RL_LIBRARIES),
 }
 """What may be missing, or must not be reached, when a room or a module of it is imported."""
 
@@ -95,6 +96,7 @@ FLOORS = (
     {"evaluation"},
     {"viewing"},
     {"training"},
+    {"sweeps"},
     {"cli"},
 )
 """The rooms from the ground up: each may import rooms of lower floors only."""
@@ -107,6 +109,7 @@ ABOVE_COMPAT = {
     "evaluation",
     "viewing",
     "training",
+    "sweeps",
     "cli",
 }
 """Rooms that may import ``compat``."""

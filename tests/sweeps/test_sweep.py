@@ -49,11 +49,6 @@ def test_without_ray_the_error_has_the_command_that_installs_it(tmp_path, monkey
     assert not [*tmp_path.iterdir()]
 
 
-def test_the_command_line_does_not_import_ray():
-    code = "import sys, legged_envs.cli, legged_envs.sweeps.options; sys.exit('ray' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
