@@ -19,10 +19,14 @@ from legged_envs.sweeps.options import SweepCfg
 from legged_envs.sweeps.plan import TrialRun
 from legged_envs.sweeps.table import SweepTable, name_of
 from legged_envs.sweeps.trial import LOG, TrainingTrial, is_finished
+from legged_envs.tables import shorten
 from legged_envs.training.prepare import MOST_THREADS, default_config
 
 PAGE = "report.html"
 """Name of the page about the finished runs."""
+
+LONGEST_REASON = 200
+"""Largest number of characters that are shown of the line in which a run says why it failed."""
 
 STATE_FILES = "experiment_state-*.json"
 """Names of the files without which Tune cannot restore a sweep."""
@@ -88,8 +92,9 @@ def _train(folder: Path, runs: Sequence[TrialRun]) -> dict[str, str]:
     for result in results:
         if result.error is not None:
             # Its text is a traceback, whose last line is the error of the training.
-            lines = str(result.error).strip().splitlines()
-            reasons[Path(result.path).name] = lines[-1].removeprefix("RuntimeError: ")
+            line = str(result.error).strip().splitlines()[-1]
+            reason = line.removeprefix("RuntimeError: ").removeprefix("legged-envs: error: ")
+            reasons[Path(result.path).name] = shorten(reason, LONGEST_REASON)
     for run in runs:
         if run["name"] not in reasons and not is_finished(Path(run["folder"])):
             raise Terminated if signal.SIGTERM in signals else KeyboardInterrupt

@@ -216,7 +216,7 @@ def test_the_page_has_the_runs_that_finished_and_the_error_names_the_others(run)
     _write_page(folder, [trial_run(run), trial_run(run.parent / "seed=2")])
     page = (folder / PAGE).read_text()
     assert str(run) in page and "seed=2" not in page
-    with pytest.raises(RuntimeError, match=r"1 runs failed .*seed=2: no memory"):
+    with pytest.raises(RuntimeError, match=r"failed .* 1 \(seed=2: no memory\)"):
         _raise_failures(folder, {"seed=2": "no memory"})
     _raise_failures(folder, {})
 
@@ -273,6 +273,6 @@ def test_an_interrupted_sweep_goes_on_and_a_run_that_fails_is_named_and_left_out
     iterations = [json.loads(row)["iteration"] for row in (first / CURVE).read_text().splitlines()]
     assert iterations == [*range(1, 41)]
     assert (first / EVALUATION).exists() and not (second / EVALUATION).exists()
-    assert re.search(r"1 runs failed .*seed=2: .*checkpoint", log.read_text())
+    assert re.search(r"failed .* 1 \(seed=2: .*checkpoint", log.read_text())
     page = (folder / "report.html").read_text()
     assert "seed=1" in page and "seed=2" not in page
