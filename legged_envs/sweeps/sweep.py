@@ -180,6 +180,7 @@ def _raise_failures(folder: Path, reasons: dict[str, str]) -> None:
         return
     named = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
     raise RuntimeError(
-        f"{len(reasons)} runs failed and are not on the page ({named}); each has its output in "
-        f"{LOG} of its folder below {str(folder / 'runs')!r}, and sweep --resume tries them again"
+        f"number of runs that failed and are not on the page: {len(reasons)} ({named}); each has "
+        f"its output in {LOG} of its folder below {str(folder / RUNS)!r}, and sweep --resume tries "
+        "them again"
     )
