@@ -7,6 +7,9 @@ ARGS ?=
 BIN := .venv/bin
 INSTALLED := .venv/installed
 OMNISAFE := .venv/omnisafe
+LOWEST := build/lowest
+LOWEST_CORE := build/lowest-core
+CORE_TESTS := tests/wrappers/test_gymnasium_wrappers.py tests/wrappers/test_wrappers.py tests/envs/test_spec.py tests/test_tables.py
 CHROMIUM ?= $(CURDIR)/.venv/chromium/chrome
 export CHROMIUM
 
@@ -14,13 +17,14 @@ export CHROMIUM
 export GOMP_SPINCOUNT ?= 20000
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help train play bench test lint docs gallery omnisafe chromium release clean
+.PHONY: help train play bench test test-lowest test-lowest-core lint docs gallery omnisafe chromium release clean
 
 help:
 	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
 	@echo "make play   [TASK=$(TASK)] [ARGS=...]  watch the policy that ships with the package"
 	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
 	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
+	@echo "make test-lowest [ARGS=...]                      the test suite with the lowest versions of everything"
 	@echo "make lint                                        ruff, mypy and the readability of the code"
 	@echo "make docs                                        the documentation, in build/site/"
 	@echo "make gallery                                     its pictures and films"
@@ -56,6 +60,23 @@ train play bench: $(INSTALLED)
 
 test: lint $(OMNISAFE)
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+# Direct dependencies in the lowest versions that pyproject.toml allows. The lowest torch on PyPI brings CUDA along, 7 GB in
+# all; UV_TORCH_BACKEND=cpu takes a small one from PyTorch's own index.
+test-lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+$(LOWEST)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/pip install -q uv
+	UV_FIND_LINKS="$$PIP_FIND_LINKS" $(LOWEST)/bin/uv pip install -q --python $(LOWEST)/bin/python \
+	  --resolution lowest-direct -e '.[train,dev]'
+	@touch $@
+
+# The part of it for every commit: what is small and has no compiled code that others link to, in front of .venv.
+test-lowest-core: $(INSTALLED)
+	$(BIN)/pip install -q --no-deps --upgrade --target $(LOWEST_CORE) $$($(BIN)/python -m tools.lowest torch mujoco numpy)
+	PYTHONPATH=$(LOWEST_CORE) $(BIN)/python -m pytest -q -n 2 $(CORE_TESTS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -85,9 +86,10 @@ ALONE: dict[str, Callable[..., VectorEnv]] = {
     "RecordEpisodeStatistics": theirs.RecordEpisodeStatistics,
     "NormalizeObservation": theirs.NormalizeObservation,
     "NormalizeReward": theirs.NormalizeReward,
-    "NumpyToTorch": theirs.NumpyToTorch,
     "DictInfoToList": theirs.DictInfoToList,
 }
+with contextlib.suppress(gym.error.DependencyNotInstalled):  # Gymnasium's own needs NumPy 2.1
+    ALONE["NumpyToTorch"] = theirs.NumpyToTorch
 
 
 def make_wrapped(name: str, limit: int, grouped: bool) -> gym.Env:

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.plumbing.arrays import Info, first_array
 from legged_envs.wrappers.plumbing.base import Options, ShowsEnv, prepare_env
-from legged_envs.wrappers.plumbing.layers import Env, Layer, Space, layers
+from legged_envs.wrappers.plumbing.layers import Env, Layer, Space, autoreset_mode, layers
 
 OBSERVATION_GROUP = "policy"
 """Key of the observation for policy and critic in a dict of observations."""
@@ -52,7 +52,7 @@ def accept_env(env: Layer, library: str, array: str) -> Layer:
         raise ValueError(
             f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}"
         )
-    mode = env.metadata.get("autoreset_mode")
+    mode = autoreset_mode(env)
     if mode is not AutoresetMode.SAME_STEP:
         raise ValueError(
             f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}"

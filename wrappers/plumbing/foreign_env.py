@@ -49,6 +49,8 @@ class ForeignEnv(Wrapper):
 
     def __init__(self, env: Env):
         super().__init__(env)
+        # A copy, which later environments of the same class cannot change: see `autoreset_mode`.
+        self.metadata = {**env.metadata, "autoreset_mode": autoreset_mode(env)}
         # Environments whose episode a layer above has ended.
         self._over = np.zeros(self.num_envs, bool)
 

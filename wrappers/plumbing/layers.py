@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import gymnasium as gym
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import (
+    AsyncVectorEnv,
+    AutoresetMode,
+    SyncVectorEnv,
+    VectorEnv,
+    VectorWrapper,
+)
 
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 
@@ -64,6 +70,12 @@ def layers(env: Layer) -> Iterator[Layer]:
 
 def autoreset_mode(env: Env) -> AutoresetMode:
     """Return the autoreset mode of an environment. The default is NEXT_STEP, as in Gymnasium."""
+    core: Layer = env.unwrapped
+    # Before Gymnasium 1.3 these two write to the metadata that all environments of a class share,
+    # where a later one replaces the mode. A layer with a mode has metadata of its own.
+    is_gymnasiums = isinstance(core, (SyncVectorEnv, AsyncVectorEnv))
+    if is_gymnasiums and env.metadata is core.metadata:
+        return AutoresetMode(core.autoreset_mode)
     return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 

@@ -1,6 +1,5 @@
 """Lagrange multipliers that rise while costs exceed their limits and fall while they keep them."""
 
-import copy
 from types import ModuleType
 
 import numpy as np
@@ -120,7 +119,7 @@ class PIDMultipliers:
 
     def state_dict(self) -> dict[str, Array]:
         """Return copies of λ, I and e' as ``multipliers``, ``integral`` and ``last_excess``."""
-        return copy.deepcopy(self._state)
+        return {name: arrays.copied(value) for name, value in self._state.items()}
 
     def check_state(self, state: dict[str, Array]) -> None:
         """Check that saved multipliers can be loaded into this object.
@@ -153,8 +152,7 @@ class PIDMultipliers:
             ValueError: An array is missing, or of another shape than ``initial``.
         """
         self.check_state(state)
-        loaded = {name: state[name] for name in self._state}
-        self._state = copy.deepcopy(loaded)
+        self._state = {name: arrays.copied(state[name]) for name in self._state}
 
 
 def _check_gain(name: str, value: float) -> None:
