@@ -32,6 +32,7 @@ from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.auto_reset import AutoReset
 from legged_envs.wrappers.cost_reduce import CostReduce
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
+from legged_envs.wrappers.plumbing.layers import autoreset_mode
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
@@ -184,3 +185,15 @@ def test_gymnasiums_statistics_and_pictures_go_between_ours(mode, tmp_path):
                 top.reset(options={"reset_mask": terminated | truncated})
     assert lengths == [3] * (4 if mode is NEXT_STEP else 6)
     assert [path.suffix for path in tmp_path.iterdir()] == [".mp4"]
+
+
+def test_the_autoreset_mode_of_an_environment_is_not_that_of_a_later_one_of_its_class():
+    """Gymnasium 1.2 writes the mode to the metadata that all environments of a class share."""
+    first = sync(DISABLED)
+    later = sync(NEXT_STEP)
+    assert autoreset_mode(first) is DISABLED
+    assert autoreset_mode(later) is NEXT_STEP
+    ours = AutoReset(first, SAME_STEP)
+    sync(NEXT_STEP)
+    assert autoreset_mode(ours) is SAME_STEP
+    assert autoreset_mode(ours.env) is DISABLED
