@@ -278,8 +278,8 @@ def scheme_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 CALM_SCHEMES = ("teacher and student", "LSTM")
 """Schemes whose policies here hardly move a foot, so that two simulations stay together."""
 
-TEN_SECONDS = 500
-"""In control steps."""
+FOUR_SECONDS = 200
+"""In control steps: fifty times the longest history here."""
 
 
 @pytest.mark.parametrize("follows", [False, True], ids=["on its own", "at the same states"])
@@ -292,7 +292,7 @@ def test_a_policy_with_a_past_acts_in_the_loop_as_in_the_environment(
     robot = deploy.Robot(str(folder / "scene.xml"), controller.about)
     policy = load_policy(folder / "policy.safetensors")
     core = environment(GO2, (0.5, 0.0, 0.0), **policy.changes)
-    steps = TEN_SECONDS if follows or name in CALM_SCHEMES else 40
+    steps = FOUR_SECONDS if follows or name in CALM_SCHEMES else 40
     assert_same_observations_and_actions(controller, robot, core, policy, steps, follows)
     assert ("memory" in controller.about) == (name in ("LSTM", "GRU"))
 
