@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -382,9 +383,15 @@ def test_autoreset_refuses_environments_and_modes_it_cannot_serve(mode):
 # --- EpisodeStatistics ------------------------------------------------------------------------------------------------
 
 
+def skip_wrong_lengths(mode: AutoresetMode) -> None:
+    if mode is AutoresetMode.SAME_STEP and gym.__version__.startswith("1.2."):
+        pytest.skip("Gymnasium 1.2 leaves a step of every episode but the first out")
+
+
 @MODES
 @pytest.mark.parametrize("grouped", [False, True])
 def test_statistics_agree_with_gymnasiums_own(mode, grouped):
+    skip_wrong_lengths(mode)
     env = RecordEpisodeStatistics(stack(Countdowns(grouped=grouped), mode), stats_key="theirs")
     env.reset(seed=SEEDS)
     episodes = 0
@@ -411,6 +418,7 @@ def test_statistics_agree_with_gymnasiums_own(mode, grouped):
 
 @RESETTING
 def test_statistics_of_go2_agree_with_gymnasiums_own(mode, make_vec, random_actions):
+    skip_wrong_lengths(mode)
     env = RecordEpisodeStatistics(
         make_vec(3, max_episode_steps=6, autoreset_mode=mode), stats_key="theirs"
     )
@@ -677,3 +685,16 @@ def test_a_wrapper_without_state_refuses_one():
     with pytest.raises(ValueError, match="StatefulWrapper"):
         StatefulWrapper(Countdowns()).load_state_dict({"count": 1})
     assert StatefulWrapper(Countdowns()).state_dict() == {}
+
+
+def test_a_wrapper_that_goes_leaves_the_environment_open(make_vec, random_actions):
+    env = make_vec(2)
+    with pytest.raises(ValueError, match="resets by itself"):
+        AutoReset(env)
+    passing = EpisodeStatistics(make_vec(2, statistics=False))
+    below = passing.env
+    del passing
+    gc.collect()
+    for each in (env, below):
+        each.reset(seed=0)
+        each.step(random_actions(1, 2)[0])

@@ -109,6 +109,9 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         super().__init__(prepare_env(env, owner))
         self._expected_device = device_name(owner, device)
 
+    def __del__(self) -> None:
+        """Leave the environment below open; before Gymnasium 1.3 a wrapper closes it at its end."""
+
     @property
     def autoreset_mode(self) -> AutoresetMode:
         """When the stack resets. TorchRL reads this attribute."""
