@@ -96,8 +96,8 @@ def _join(address: str) -> None:
     except Exception as error:
         raise ConnectionError(
             f"--address {address} is no Ray cluster that can be joined "
-            f"({type(error).__name__}: {error}); start one there with 'ray start --head', in the "
-            f"version {ray.__version__}"
+            f"({type(error).__name__}: {error}); it must be of Ray {ray.__version__}, and if it "
+            "asks for a token, set RAY_AUTH_MODE=token here too"
         ) from error
 
 
