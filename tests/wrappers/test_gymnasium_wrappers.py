@@ -141,8 +141,8 @@ def test_gymnasiums_wrappers_go_above_ours_in_the_modes_that_they_allow(name, mo
         reference: VectorEnv = TimeLimit(sync(mode, 5, grouped), 1000)
         if name != "NumpyToTorch":  # which does not take the arrays of objects of that environment
             reference = wrap(reference)
-    except ValueError:
-        with pytest.raises(ValueError, match="autoreset_mode"):
+    except (AssertionError, ValueError):  # Gymnasium 1.2 asserts it, without a word
+        with pytest.raises((AssertionError, ValueError)):
             wrap(ours)
         return
     env = wrap(ours)
@@ -166,6 +166,8 @@ def test_gymnasiums_wrappers_go_above_ours_in_the_modes_that_they_allow(name, mo
 
 @MODES
 def test_gymnasiums_statistics_and_pictures_go_between_ours(mode, tmp_path):
+    if not hasattr(theirs, "RecordVideo"):
+        pytest.skip("Gymnasium 1.2 films no vector environments")
     pytest.importorskip("moviepy")
     core = ToyVectorEnv(2, lengths=(3,), render_mode="rgb_array")
     env: VectorEnv = theirs.RecordEpisodeStatistics(TimeLimit(core, 4))
