@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 OMNISAFE := .venv/omnisafe
 LOWEST := build/lowest
-LOWEST_CORE := build/lowest-core
+LOWEST_CORE := $(CURDIR)/build/lowest-core
 CORE_TESTS := tests/wrappers/test_gymnasium_wrappers.py tests/wrappers/test_wrappers.py tests/envs/test_spec.py tests/test_tables.py
 CHROMIUM ?= $(CURDIR)/.venv/chromium/chrome
 export CHROMIUM
