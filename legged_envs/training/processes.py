@@ -60,7 +60,11 @@ def joined() -> Iterator[None]:
         return
     _pin_to_cores()
     with _explaining():
-        dist.init_process_group(timeout=TIMEOUT)
+        store, own_rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+        # torchrun starts processes again with the same store, in which the addresses of those
+        # that failed still stand.
+        store = dist.PrefixStore(f"start {_number_of_restarts()}", store)
+        dist.init_process_group(store=store, rank=own_rank, world_size=size, timeout=TIMEOUT)
         _waiting = dist.new_group(timeout=PATIENCE, backend="gloo")
     try:
         yield
@@ -75,10 +79,12 @@ def _explaining() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).split(". This may")[0].splitlines()[0]
+        reason = str(error).split(". This ")[0].splitlines()[0]
+        # The last part, without the place in PyTorch's code.
+        reason = reason.rpartition("] ")[2] or reason
         raise ConnectionError(
-            f"process {rank()} of the training cannot reach the others ({reason}); start all of "
-            "them again, with --resume and the run folder if a checkpoint was written"
+            f"another process of the training has ended or cannot be reached ({reason}); start "
+            "all of them again, with --resume and the run folder if a checkpoint was written"
         ) from error
 
 
@@ -89,7 +95,11 @@ def can_restart() -> bool:
 
 def is_restarted() -> bool:
     """Return True if ``torchrun`` started this process after a failure."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _number_of_restarts() > 0
+
+
+def _number_of_restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _pin_to_cores() -> None:
