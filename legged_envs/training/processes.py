@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 TIMEOUT = timedelta(seconds=45)
 """Time after which a process that waits for the others in an update gives up."""
@@ -60,10 +61,10 @@ def joined() -> Iterator[None]:
         return
     _pin_to_cores()
     with _explaining():
-        store, own_rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+        store, own_rank, size = next(rendezvous("env://", timeout=TIMEOUT))
         # torchrun starts processes again with the same store, in which the addresses of those
         # that failed still stand.
-        store = dist.PrefixStore(f"start {_number_of_restarts()}", store)
+        store = dist.PrefixStore(f"start {_number_of_restarts()}", store)  # type: ignore[attr-defined]
         dist.init_process_group(store=store, rank=own_rank, world_size=size, timeout=TIMEOUT)
         _waiting = dist.new_group(timeout=PATIENCE, backend="gloo")
     try:
