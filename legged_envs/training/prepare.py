@@ -293,6 +293,11 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
     """Check that no option is switched on that rsl_rl's PPO does not have."""
     if type(algo) is not PPOCfg:
         raise ValueError("--learner rsl_rl is for ppo alone; leave it out")
+    if processes.count() > 1:
+        raise ValueError(
+            f"--learner rsl_rl trains in one process, got {processes.count()}; leave it out, or "
+            "start it without torchrun"
+        )
     for option, is_on in (
         ("--amp.weight", algo.amp.amp_reward_weight > 0.0),
         ("--rnd.weight", algo.rnd.weight > 0.0),

@@ -10,7 +10,12 @@ from training import processes_worker
 
 from legged_envs.cli.command_line import main as command_line
 from legged_envs.runs.checkpoint_file import CHECKPOINT
+from legged_envs.tasks import make_task_cfg, make_training_defaults
+from legged_envs.tasks.kind import kind_of
+from legged_envs.training import processes
 from legged_envs.training.checkpoint import read_checkpoint
+from legged_envs.training.options import TrainCfg
+from legged_envs.training.prepare import with_defaults
 from legged_envs.training.processes import check_agreement, count, share_of
 
 WORKER = Path(processes_worker.__file__)
@@ -103,6 +108,19 @@ def test_each_process_says_in_one_line_what_is_wrong(tmp_path):
 def test_a_restart_needs_a_folder_to_go_on_from(tmp_path):
     done = torchrun("--max-restarts", "1", *COMMAND)
     assert "--run-dir" in done.stderr
+
+
+def test_rsl_rl_is_refused_in_several_processes(monkeypatch):
+    cfg = TrainCfg("Legged/Go2-Flat-v0", learner="rsl_rl")
+    assert with_defaults_of(cfg)
+    monkeypatch.setattr(processes, "count", lambda: 2)
+    with pytest.raises(ValueError, match="rsl_rl"):
+        with_defaults_of(cfg)
+
+
+def with_defaults_of(cfg):
+    task = make_task_cfg(cfg.task_id)
+    return with_defaults(cfg, kind_of(task), make_training_defaults(cfg.task_id))
 
 
 def test_one_process_is_alone():
