@@ -64,7 +64,8 @@ def joined() -> Iterator[None]:
         store, own_rank, size = next(rendezvous("env://", timeout=TIMEOUT))
         # torchrun starts processes again with the same store, in which the addresses of those
         # that failed still stand.
-        store = dist.PrefixStore(f"start {_number_of_restarts()}", store)  # type: ignore[attr-defined]
+        prefix = f"start {_number_of_restarts()}"
+        store = dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
         dist.init_process_group(store=store, rank=own_rank, world_size=size, timeout=TIMEOUT)
         _waiting = dist.new_group(timeout=PATIENCE, backend="gloo")
     try:
