@@ -55,6 +55,7 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def hash_64(text: str) -> int:
+    """Return a hash of a text, the same in every process: a whole number from −2⁶³ to 2⁶³ − 1."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 

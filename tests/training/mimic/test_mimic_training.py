@@ -445,7 +445,7 @@ def test_a_machine_that_cannot_render_trains_all_the_same(tmp_path, monkeypatch)
     def fail(*_: Any) -> None:
         raise RuntimeError("no GL here")
 
-    monkeypatch.setattr("legged_envs.training.trainer.film_policy", fail)
+    monkeypatch.setattr("legged_envs.training.film.film_policy", fail)
     console = Console(record=True, width=200)
     folder = Trainer(prepare(tiny(tmp_path / "run", iterations=1, video=True)), console).run()
     assert (folder / "eval.json").is_file() and not (folder / "video.mp4").exists()
