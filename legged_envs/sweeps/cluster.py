@@ -79,7 +79,7 @@ def _start(cpus: int) -> None:
     except Exception as error:
         raise OSError(
             f"Ray does not start on this machine ({error}); try again when it is less busy, or "
-            "look at the logs in /tmp/ray/session_latest/logs"
+            "read Ray's logs, in session_latest/logs of its temporary folder"
         ) from error
 
 

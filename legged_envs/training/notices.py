@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from legged_envs.runs.checkpoint_file import CHECKPOINT
+from legged_envs.training import processes
 from legged_envs.training.options import TrainCfg
 
 MOST_BAD_PHYSICS = 0.5
@@ -52,4 +53,6 @@ def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapp
     else:
         words = ["legged-envs", "train", cfg.task_id, "--resume", str(run_dir)]
         command = shlex.join(words)
+    if processes.count() > 1:
+        command += f", in {processes.count()} processes of torchrun"
     console.print(f"interrupted; go on with: {command}", markup=False, soft_wrap=True)
