@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
+from legged_envs.training import processes
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a training: SIGINT from Ctrl-C, SIGTERM from batch systems."""
 
@@ -22,6 +24,7 @@ class StopRequest:
 
     def __init__(self, console: Console):
         self._console = console
+        self._received: set[int] = set()
 
         self.is_requested = False
         """True if the training must end after the current update."""
@@ -55,8 +58,14 @@ class StopRequest:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        at_once = self.is_requested or self.nothing_to_lose
+        is_second = self.is_requested
+        if processes.count() > 1:
+            # A Ctrl-C reaches all processes, and torchrun then sends them a SIGTERM too.
+            is_second = number in self._received
+        self._received.add(number)
+        is_first = not self.is_requested
         self.is_requested = True
-        if at_once:
+        if is_second or self.nothing_to_lose:
             raise KeyboardInterrupt
-        self._console.print("stopping after this update (Ctrl-C again to stop at once)")
+        if is_first:
+            self._console.print("stopping after this update (Ctrl-C again to stop at once)")
