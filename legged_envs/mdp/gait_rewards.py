@@ -67,6 +67,24 @@ def tracking_contacts_shaped_vel(
     return 1.0 - penalty.mean(1)
 
 
+def tracking_stance(
+    env: Env,
+    gait: str = "gait",
+) -> Tensor:
+    """Return the reward for feet that touch the ground while they should, 0 to 1.
+
+    It is 1 − Σ_f C_f (1 − c_f) / 4, with c_f = 1 if foot f touches the ground, else 0. The paper
+    has no such term. Without it, robots hop twice in a long stride of a pronk.
+
+    Args:
+        gait: Name of the gait command.
+    """
+    stance = env.commands.terms[gait].contact_schedule
+    is_in_air = ~env.robot.foot_contact
+    penalty = stance * is_in_air
+    return 1.0 - penalty.mean(1)
+
+
 def tracking_foot_clearance(
     env: Env,
     sigma: float,

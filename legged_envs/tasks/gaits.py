@@ -87,6 +87,7 @@ def _gait_rewards() -> dict[str, RewardTermCfg]:
         "tracking_contacts_shaped_vel": RewardTermCfg(
             gait_rewards.tracking_contacts_shaped_vel, 3.0, {"sigma": 4.0}
         ),
+        "tracking_stance": RewardTermCfg(gait_rewards.tracking_stance, 4.0),
         # An error of 2 cm costs a third in mid-swing, and a fifth in the height of the base.
         "tracking_foot_clearance": RewardTermCfg(
             gait_rewards.tracking_foot_clearance, 4.0, {"sigma": 0.001}

@@ -233,6 +233,14 @@ def test_velocity_in_the_stance_is_its_formula(moved):
     assert np.ptp(expected) > 0.1
 
 
+def test_stance_is_its_formula(moved):
+    in_air = ~moved.robot.foot_contact.numpy()
+    stand = 1.0 - swing_of(moved)
+    expected = 1.0 - (stand * in_air).sum(1) / 4.0
+    np.testing.assert_allclose(gait_rewards.tracking_stance(moved), expected, atol=1e-6)
+    assert np.ptp(expected) > 0.1
+
+
 def test_clearance_is_its_formula(moved):
     command = gait_of(moved)
     phase = as_float64(command.foot_phase)
