@@ -98,8 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     A mistake of the user, and anything that the machine lacks, is one line and exit status 2. With
     ``--traceback``, the traceback stands before that line. The status of an interruption is 130, of
-    a termination by SIGTERM 143, without a word in the first tenths of a second, in which modules
-    are imported and nothing is written. A defect of the code is raised.
+    a pipe that its reader closed 141, of a termination by SIGTERM 143. In the first tenths of a
+    second, in which modules are imported and nothing is written, they print no line. A defect of
+    the code is raised.
 
     Args:
         arguments: The words after `legged-envs`. None: those of this process.
@@ -126,11 +127,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # After the words are read: help needs no renderer.
         check_gl_backend()
         call()
+        # A pipe that was closed is found here, and not when Python ends.
+        sys.stdout.flush()
     except Terminated:
         stop("terminated", status=143)
     except KeyboardInterrupt:
         # 128 plus the number of the signal, as shells expect.
         stop("interrupted", status=130)
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, has enough.
+        leave_pipe()
     except Exception as error:
         if not is_mistake(error):
             # A defect keeps its traceback, which a report of it needs.
@@ -178,6 +184,15 @@ def stop(message: str, status: int) -> NoReturn:
     line = printable(" ".join(message.split()))
     print("legged-envs:", line, file=sys.stderr)
     sys.exit(status)
+
+
+def leave_pipe() -> NoReturn:
+    """Exit after the reader of the output closed its pipe, without a message."""
+    # Python flushes its output when it ends, which would fail and be reported.
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    # 128 plus the number of SIGPIPE, as shells expect.
+    sys.exit(141)
 
 
 def check_gl_backend() -> None:

@@ -25,6 +25,7 @@ import legged_envs
 from legged_envs import cli, make_task_cfg, registration, robots
 from legged_envs.cli.bench import BenchCfg
 from legged_envs.cli.bench import bench as run_bench
+from legged_envs.cli.columns import format_columns
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.play import PlayCfg, play
@@ -45,6 +46,7 @@ from legged_envs.policy.policy import (
 )
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import ACTOR_GROUPS, imitating
+from legged_envs.tasks.summaries import summarize_task
 from legged_envs.training.learner_options import LagrangeCfg
 from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
@@ -438,37 +440,68 @@ def test_ids_are_listed_whole(width, capsys, monkeypatch):
     assert all(task_id in text for task_id in TASKS)
 
 
-def listed(capsys: pytest.CaptureFixture[str], task_id: str) -> list[str]:
+def listed(capsys: pytest.CaptureFixture[str], task_id: str, *words: str) -> list[str]:
     """The cells of the row of a task."""
-    cli.main(["list"])
+    cli.main(["list", *words])
     row = next(line for line in capsys.readouterr().out.splitlines() if task_id in line)
-    return [cell.strip() for cell in row.split("│")[1:-1]]
+    return row.split(maxsplit=5)
 
 
 def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "240")
     path = write_run(tmp_path / "run") / "policy.safetensors"
     monkeypatch.setattr("legged_envs.policy.policy.shipped_file", lambda task_id: path)
-    monkeypatch.setattr("legged_envs.policy.policy.SHIPPED", {GO2: path})
-    assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", "", ""]
-    assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 6]
+    monkeypatch.setattr("legged_envs.policy.shipped.shipped_file", lambda task_id: path)
+    monkeypatch.setattr("legged_envs.policy.shipped.SHIPPED", {GO2: path})
+    assert listed(capsys, GO2)[1:5] == ["-", "-", "-", "-"]
+    assert listed(capsys, G1) == [G1, "-", "-", "-", "-", "G1 walks on flat ground"]
     cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), "--episodes", "2", "--record"])
     capsys.readouterr()
     errors = [read_evaluation(path)[name] for name in ("lin_vel_error", "ang_vel_error")]
-    assert listed(capsys, GO2)[3:] == [
-        "ships",
-        *(f"{error:.3f}" for error in errors),
-        "0.0%",
-        "",
-        "",
-    ]
+    assert listed(capsys, GO2)[1:5] == [*(f"{error:.3f}" for error in errors), "0.0%", "-"]
     monkeypatch.setattr("legged_envs.evaluation.metrics.harsh.HarshMetrics.EPISODE_SECONDS", 1.5)
     words = ["--episodes", "2", "--record", "--harsh"]
     cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), *words])
     capsys.readouterr()
     error = read_evaluation(path, HARSH_KEY)["lin_vel_error"]
-    assert listed(capsys, GO2)[-1] == f"{error:.3f} m/s, 0% fall"
+    assert listed(capsys, GO2, "--harsh")[1] == f"{error:.3f}"
     assert read_evaluation(path)["episodes"] == 2 and "costs" in read_evaluation(path)
+    cli.main(["list", GO2, "--json"])
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert facts["id"] == GO2 and facts["robot"] == "go2" and facts["joints"] == 12
+    assert facts["evaluation"] == read_evaluation(path)
+    assert facts["harsh_evaluation"] == read_evaluation(path, HARSH_KEY)
+    cli.main(["list", GO2])
+    assert f"{error:.3f} m/s, 0% fall" in capsys.readouterr().out
+
+
+def test_a_pipe_has_one_plain_line_for_each_task(capsys):
+    cli.main(["list"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == list(TASKS)
+    assert all(row.isascii() for row in rows)
+    start = head.index("WHAT")
+    assert [row[start:] for row in rows] == [summarize_task(task_id) for task_id in TASKS]
+    cli.main(["list", "--json"])
+    assert [facts["id"] for facts in json.loads(capsys.readouterr().out)] == list(TASKS)
+
+
+def test_a_terminal_of_80_columns_shows_each_task_in_one_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    cli.main(["list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[1 : len(TASKS) + 1]] == list(TASKS)
+    rows = [["a", "some words in a sentence"], ["bcd", "more"]]
+    wrapped = "a    some words in a\n     sentence\nbcd  more"
+    assert format_columns(rows, width=21) == wrapped
+    assert format_columns(rows) == "a    some words in a sentence\nbcd  more"
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error():
+    command = f"{sys.executable} -m legged_envs list --json | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("[\n", "")
 
 
 @pytest.mark.parametrize("words", ["--changes sim.dt 0.004", "--changes events.push None"])
@@ -763,19 +796,16 @@ def test_tasks_and_robots_of_other_packages_work_in_every_verb(
     capsys.readouterr()
 
 
-def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(
-    my_robots, capsys, monkeypatch
-):
+def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(my_robots, capsys):
     assert len(my_robots) == 2 and all(
         "of my_robots is left out" in warning for warning in my_robots
     )
     assert "'no id'" in my_robots[0] and "there is another task with its id" in my_robots[1]
     assert "my_robots.spot" not in sys.modules
-    monkeypatch.setenv("COLUMNS", "200")
     cli.main(["list"])
     listed = capsys.readouterr().out
-    assert re.search(r"Mine/Spot-Flat-v0 +│ spot ", listed)
-    assert re.search(r"Mine/Broken-v0 +│ cannot be .*No module named 'my_robots.nothing'", listed)
+    assert re.search(r"Mine/Spot-Flat-v0 .* spot follows velocity commands on flat", listed)
+    assert re.search(r"Mine/Broken-v0 .*cannot be .*No module named 'my_robots.nothing'", listed)
     assert all(task_id in listed for task_id in (GO2, G1, MIMIC))
 
 
