@@ -90,6 +90,7 @@ def raw(
         force=dict(zip(sim.body_names, contact_force.T, strict=True)),
         contact=contact_force[:, [sim.body_names.index(name) for name in GO2.foot_names]] > 1.0,
         foot_height=double("foot_pos_w")[..., 2],
+        foot_pos=double("foot_pos_w"),
         foot_speed=np.linalg.norm(double("foot_lin_vel_w")[..., :2], axis=-1),
         foot_vel_z=double("foot_lin_vel_w")[..., 2],
         landed=env.robot.foot_landed.numpy().copy(),
@@ -152,12 +153,58 @@ def single_stance_time(s: SimpleNamespace) -> np.ndarray:
     return np.minimum(mode_time(s), 0.4) * (s.contact.sum(1) == 1) * moving(s)
 
 
+def energy(s: SimpleNamespace) -> np.ndarray:
+    """Mechanical power of all joints, W."""
+    return np.abs(s.torque * s.joint_vel).sum(1)
+
+
+def touchdown_speed(s: SimpleNamespace) -> np.ndarray:
+    lands = (s.foot_height - GO2.foot_radius < 0.05) & ~s.contact
+    return np.maximum(0.0, np.where(lands, -s.foot_vel_z, 0.0).max(1) - 0.1)
+
+
+def foot_clearance_cost(s: SimpleNamespace) -> np.ndarray:
+    missing = np.maximum(0.0, 0.08 + GO2.foot_radius - s.foot_height)
+    return (missing * s.foot_speed * ~s.contact).mean(1)
+
+
+def leg_asymmetry(s: SimpleNamespace) -> np.ndarray:
+    """Legs are FR, FL, RR and RL; a hip turns outwards in opposite directions on both sides."""
+    front_right, front_left, rear_right, rear_left = np.split(s.joint_pos - Q0, 4, axis=1)
+    outwards = np.array([-1.0, 1.0, 1.0])
+    front = np.abs(front_right - outwards * front_left)
+    rear = np.abs(rear_right - outwards * rear_left)
+    # Each of the two joints of a pair counts.
+    return np.maximum(0.0, 2.0 * np.concatenate((front, rear), axis=1).sum(1) / 12 - 0.1)
+
+
+def nearest_feet(s: SimpleNamespace) -> np.ndarray:
+    """Smallest distance of two feet, m."""
+    apart = []
+    for first in range(4):
+        for second in range(first):
+            between = s.foot_pos[:, first] - s.foot_pos[:, second]
+            apart.append(np.sqrt((between**2).sum(1)))
+    return np.min(apart, axis=0)
+
+
+def largest_foot_force(s: SimpleNamespace) -> np.ndarray:
+    """Largest contact force on a foot, N."""
+    return np.max([s.force[name] for name in GO2.foot_names], axis=0)
+
+
+def tilt(s: SimpleNamespace) -> np.ndarray:
+    """Angle of the base's z axis to the vertical, rad."""
+    return np.arccos(np.clip(-s.gravity[:, 2], -1, 1))
+
+
 Oracle = tuple[dict[str, Any], Callable[[SimpleNamespace], np.ndarray]]
 
 THIGHS_AND_CALVES = tuple(
     f"{leg}_{link}" for leg in ("FR", "FL", "RR", "RL") for link in ("thigh", "calf")
 )
 TORQUE_LIMITS = np.array((23.7, 23.7, 45.43) * 4)
+GO2_WEIGHT = 9.81 * 15.206  # mass of the model, kg
 VELOCITY_LIMITS = np.array((30.1, 30.1, 15.7) * 4)
 
 REWARDS: dict[str, Oracle] = {
@@ -232,13 +279,41 @@ COSTS: dict[str, Oracle] = {
         lambda s: np.maximum(0.0, np.abs(s.torque) - 0.7 * TORQUE_LIMITS).sum(1),
     ),
     "body_contact": ({}, lambda s: touching(s, ("base", *THIGHS_AND_CALVES), 1.0).any(0)),
-    "base_orientation": (
-        {"max_tilt": 0.35},
-        lambda s: np.arccos(np.clip(-s.gravity[:, 2], -1, 1)) > 0.35,
-    ),
+    "base_orientation": ({"max_tilt": 0.35}, lambda s: tilt(s) > 0.35),
     "foot_slip": (
         {"max_speed": 0.2},
         lambda s: (np.maximum(0.0, s.foot_speed - 0.2) * s.contact).mean(1),
+    ),
+    "energy": ({"allowed": 60.0}, lambda s: np.maximum(0.0, energy(s) - 60.0)),
+    "energy_per_metre": (
+        {"allowed": 150.0, "lowest_speed": 0.2},
+        lambda s: np.maximum(
+            0.0, energy(s) / np.maximum(np.linalg.norm(s.lin_vel[:, :2], axis=1), 0.2) - 150.0
+        ),
+    ),
+    "foot_contact_force": (
+        {"allowed": 0.5},
+        lambda s: np.maximum(0.0, largest_foot_force(s) / GO2_WEIGHT - 0.5),
+    ),
+    "touchdown_speed": ({"allowed": 0.1, "threshold": 0.05}, touchdown_speed),
+    "joint_acceleration": (
+        {"max_acceleration": 300.0},
+        lambda s: (np.abs(s.joint_vel - s.previous_joint_vel) / DT > 300.0).mean(1),
+    ),
+    "action_rate": (
+        {"max_rate": 30.0},
+        lambda s: (np.abs(s.actions[0] - s.actions[1]) / DT > 30.0).mean(1),
+    ),
+    "foot_clearance": ({"target": 0.08}, foot_clearance_cost),
+    "base_height": (
+        {"lowest": 0.2, "highest": 0.33},
+        lambda s: (s.height < 0.2) | (s.height > 0.33),
+    ),
+    "symmetry": ({"allowed": 0.1}, leg_asymmetry),
+    "self_collision": ({"distance": 0.2}, lambda s: nearest_feet(s) < 0.2),
+    "com_frame": (
+        {"height": (0.2, 0.4), "max_tilt": 0.5},
+        lambda s: (s.height < 0.2) | (s.height > 0.4) | (tilt(s) > 0.5),
     ),
 }
 
@@ -409,6 +484,21 @@ def test_a_cost_is_never_negative_and_exactly_zero_when_satisfied(name, rollout)
     satisfied = np.array([COSTS[name][1](state) for state, _ in rollout]) == 0.0
     assert (values >= 0.0).all() and (values > 0.0).any()
     assert satisfied.any() and (values[satisfied] == 0.0).all()
+
+
+def test_self_collision_is_of_named_bodies_and_needs_two():
+    env = make_core(make_task_cfg(TASKS["go2"]), 2, array="torch")
+    env.reset(seed=0)
+    calves = [env.sim.body_names.index(name) for name in ("FR_calf", "FL_calf")]
+    first, second = env.sim.body_pos_w[:, calves].double().unbind(1)
+    apart = (first - second).square().sum(1).sqrt().min().item()
+    too_close = [
+        costs.self_collision(env, ("FR_calf", "FL_calf"), apart + margin).max().item()
+        for margin in (-1e-4, 1e-4)
+    ]
+    assert too_close == [0.0, 1.0]
+    with pytest.raises(ValueError, match="base"):
+        costs.self_collision(env, ("base",))
 
 
 @ROBOTS
