@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words, modules = take_imports(words)
         for module in modules:
             import_named(module, f"{IMPORT_OPTION} {module}")
-        call = parse(words)
+        call = parse(words, modules)
         # After the words are read: help needs no renderer.
         check_gl_backend()
         call()
@@ -203,11 +203,12 @@ def check_gl_backend() -> None:
         check_known("MUJOCO_GL cannot be", [value], known, "it can be")
 
 
-def parse(words: list[str]) -> Callable[[], None]:
+def parse(words: list[str], modules: Sequence[str] = ()) -> Callable[[], None]:
     """Return the call that a command line asks for.
 
     Args:
-        words: The words after `legged-envs`.
+        words: The words after `legged-envs`, without ``--import``.
+        modules: Modules that the options ``--import`` name.
 
     Raises:
         SystemExit: After the help of a verb was printed.
@@ -228,6 +229,9 @@ def parse(words: list[str]) -> Callable[[], None]:
     check_known("unknown command", [first], VERBS, "commands")
     verb = VERBS[first]
     options = parse_options(first, words[1:])
+    if isinstance(options, SweepCfg):
+        # Each run of a sweep is a process, which must import the modules itself.
+        options.imports = tuple(modules)
     return partial(verb.run, options)
 
 

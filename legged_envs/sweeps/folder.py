@@ -10,7 +10,7 @@ from typing import Any
 
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sweeps.options import SweepCfg
-from legged_envs.sweeps.plan import SWEEP, PlannedRun, TrialRun, plan_runs
+from legged_envs.sweeps.plan import SWEEP, PlannedRun, TrialRun, import_words, plan_runs
 from legged_envs.system_checks import check_output
 from legged_envs.training.command import train_words
 from legged_envs.training.options import TrainCfg
@@ -22,7 +22,7 @@ RUNS = "runs"
 STATE = "tune"
 """Name of the folder with Tune's state, from which a sweep is resumed."""
 
-OPTIONS_OF_RESUME = ("task_id", "resume", "address")
+OPTIONS_OF_RESUME = ("task_id", "resume", "address", "imports")
 """Names of the options that may stand next to ``--resume``."""
 
 
@@ -59,6 +59,7 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
         ValueError: If an option, a path or a value is wrong.
     """
     runs = []
+    imports = import_words(cfg.imports)
     checked: dict[str, Prepared] = {}
     for planned in plan_runs(cfg):
         run_dir = folder.resolve() / RUNS / planned.name
@@ -72,7 +73,8 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
             TrialRun(
                 name=planned.name,
                 folder=str(run_dir),
-                command=shlex.join(["legged-envs", *train_words(training)]),
+                command=shlex.join(["legged-envs", *train_words(training), *imports]),
+                imports=list(cfg.imports),
                 working_directory=str(Path.cwd()),
                 cpus=cfg.cpus_per_run,
                 gpus=int(cfg.device.startswith("cuda")),

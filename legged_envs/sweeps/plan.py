@@ -51,6 +51,8 @@ class TrialRun(TypedDict):
     """Absolute path of its run folder."""
     command: str
     """Command line of its training, which also works without a sweep."""
+    imports: list[str]
+    """Modules that the training imports. Sweeps of earlier versions lack this entry."""
     working_directory: str
     """Folder in which the command was given."""
     cpus: int
@@ -128,6 +130,14 @@ def plan_runs(cfg: SweepCfg) -> list[PlannedRun]:
             for number, run in enumerate(runs, start=1)
         ]
     return runs
+
+
+def import_words(modules: Sequence[str]) -> list[str]:
+    """Return the words of a command line that import modules."""
+    words = []
+    for module in modules:
+        words += ["--import", module]
+    return words
 
 
 def read_space(cfg: SweepCfg) -> Space:

@@ -16,7 +16,7 @@ from legged_envs.runs.run_folder import lock_run_folder
 from legged_envs.sweeps.cluster import check_resources, running_ray
 from legged_envs.sweeps.folder import RUNS, STATE, make_runs, new_folder, read_runs, write_runs
 from legged_envs.sweeps.options import SweepCfg
-from legged_envs.sweeps.plan import TrialRun
+from legged_envs.sweeps.plan import TrialRun, import_words
 from legged_envs.sweeps.table import SweepTable, name_of
 from legged_envs.sweeps.trial import LOG, TrainingTrial, is_finished
 from legged_envs.tables import shorten
@@ -68,6 +68,7 @@ def sweep(cfg: SweepCfg) -> Path:
                 reasons = _train(folder, runs)
             except KeyboardInterrupt:
                 words = ["legged-envs", "sweep", cfg.task_id, "--resume", str(folder)]
+                words += import_words(cfg.imports)
                 line = f"interrupted; go on with: {shlex.join(words)}"
                 console.print(line, markup=False, soft_wrap=True)
                 raise

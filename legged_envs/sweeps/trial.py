@@ -14,7 +14,7 @@ from typing import Any
 from ray import tune
 
 from legged_envs.runs.run_folder import CHECKPOINT, CURVE, EVALUATION, lock_run_folder
-from legged_envs.sweeps.plan import SWEEP, TrialRun
+from legged_envs.sweeps.plan import SWEEP, TrialRun, import_words
 
 REPORT_INTERVAL = 2.0
 """Time between two reports of a run to Tune, s."""
@@ -110,6 +110,7 @@ def start_training(run: TrialRun) -> subprocess.Popen[bytes]:
     words = shlex.split(run["command"])[1:]
     if (folder / CHECKPOINT).exists():
         words = [*words[:2], "--resume", run["folder"], "--threads", str(run["cpus"])]
+        words += import_words(run.get("imports", []))
     environment = dict(os.environ)
     for name in THREAD_VARIABLES:
         environment[name] = str(run["cpus"])

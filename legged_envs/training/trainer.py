@@ -230,7 +230,7 @@ class Trainer:
             self._make_updates(show_nothing)
             # The checkpoint that process 0 writes contains the robots of all processes.
             self.save()
-            self.stop.raise_if_requested()
+            self.stop.raise_once_saved()
 
     def _train_and_evaluate(self, config: dict[str, Any]) -> None:
         tracker = TRACKERS[self.cfg.tracker]
@@ -381,8 +381,7 @@ class Trainer:
         self.save()
         self.export()
         show("exporting", 1.0)
-        self.stop.nothing_to_lose = True
-        self.stop.raise_if_requested()
+        self.stop.raise_once_saved()
 
         def show_or_stop(what: str, done: float, text: str = "") -> None:
             self.stop.raise_if_requested()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -16,7 +17,10 @@ from pathlib import Path
 import pytest
 
 from legged_envs import cli
+from legged_envs.cli import command_line
+from legged_envs.cli.command_line import Verb
 from legged_envs.runs.run_folder import CHECKPOINT, CURVE, EVALUATION, lock_run_folder
+from legged_envs.sweeps.options import SweepCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.trainer import train
 
@@ -98,7 +102,6 @@ def test_a_folder_with_a_sweep_or_other_files_is_not_written_to(tmp_path, capsys
 def test_a_sweep_is_resumed_with_its_own_options_and_where_it_was(tmp_path, capsys):
     pytest.importorskip("ray", reason=NO_RAY)
     from legged_envs.sweeps.folder import make_runs, read_runs, write_runs
-    from legged_envs.sweeps.options import SweepCfg
 
     folder = tmp_path / "one"
     runs = make_runs(SweepCfg(GO2, seeds=(1, 2), iterations=3, cpus_per_run=2), folder)
@@ -193,6 +196,31 @@ def test_a_training_that_fails_says_so_in_its_log_and_one_with_a_checkpoint_is_r
     assert "'--nothing'" in last_line(folder / LOG)
     (folder / CHECKPOINT).write_text("damaged")
     assert start_training(trial_run(folder)).wait(300) == 2
+    assert CHECKPOINT in last_line(folder / LOG)
+
+
+def test_the_process_of_a_run_imports_the_modules_that_the_sweep_was_given(tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason=NO_RAY)
+    from legged_envs.sweeps.folder import make_runs
+    from legged_envs.sweeps.trial import LOG, last_line, start_training
+
+    (tmp_path / "own_tasks.py").write_text(
+        "import legged_envs\n"
+        "legged_envs.register('Own/Go2-v0', 'legged_envs.tasks.velocity:go2_flat')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    given = []
+    monkeypatch.setattr(command_line, "VERBS", {"sweep": Verb(SweepCfg, given.append)})
+    cli.main(["sweep", "Own/Go2-v0", "--import", "own_tasks"])
+    (run,) = make_runs(given[0], tmp_path / "sweep")
+    words, modules = command_line.take_imports(shlex.split(run["command"]))
+    assert modules == ["own_tasks"] and words[:3] == ["legged-envs", "train", "Own/Go2-v0"]
+    # A resumed run that does not know its task names the task, not the checkpoint.
+    folder = Path(run["folder"])
+    folder.mkdir(parents=True)
+    (folder / CHECKPOINT).write_text("damaged")
+    assert start_training(run).wait(PATIENCE) == 2
     assert CHECKPOINT in last_line(folder / LOG)
 
 
