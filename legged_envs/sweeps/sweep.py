@@ -69,7 +69,7 @@ def sweep(cfg: SweepCfg) -> Path:
             except KeyboardInterrupt:
                 words = ["legged-envs", "sweep", cfg.task_id, "--resume", str(folder)]
                 words += import_words(cfg.imports)
-                line = f"interrupted; go on with: {shlex.join(words)}"
+                line = f"interrupted; continue with: {shlex.join(words)}"
                 console.print(line, markup=False, soft_wrap=True)
                 raise
     _write_page(folder, runs)

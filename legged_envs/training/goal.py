@@ -54,16 +54,16 @@ class GoalCheck:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """Evaluator with all ``cfg.episodes`` episodes, made on first use.
+        """Evaluator with all ``prepared.episodes`` episodes, made on first use.
 
         The trainer evaluates the final policy with it.
         """
-        return self._make_evaluator(self._prepared.cfg.episodes)
+        return self._make_evaluator(self._prepared.episodes)
 
     @cached_property
     def quick_evaluator(self) -> Evaluator:
         """Evaluator with at most ``QUICK_EPISODES`` episodes, made on first use."""
-        return self._make_evaluator(min(QUICK_EPISODES, self._prepared.cfg.episodes))
+        return self._make_evaluator(min(QUICK_EPISODES, self._prepared.episodes))
 
     def _make_evaluator(self, episodes: int) -> Evaluator:
         cfg = self._prepared.cfg

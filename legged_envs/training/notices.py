@@ -7,8 +7,12 @@ from pathlib import Path
 from rich.console import Console
 
 from legged_envs.runs.checkpoint_file import CHECKPOINT
+from legged_envs.runs.run_folder import EVALUATION
 from legged_envs.training import processes
 from legged_envs.training.options import TrainCfg
+
+RESULTS = ("policy.safetensors", "policy.onnx", EVALUATION, "learning_curve.png", "video.mp4")
+"""Files of a run folder that a user looks at first."""
 
 MOST_BAD_PHYSICS = 0.5
 """Part of the episodes of the first update above which bad physics as their end is reported."""
@@ -37,6 +41,20 @@ def report_bad_physics(console: Console, row: Mapping[str, float], robot: str) -
         )
 
 
+def print_next_step(console: Console, task_id: str, run_dir: Path) -> None:
+    """Print where the results of a finished training are, and the command that shows its policy.
+
+    Args:
+        console: Console that the lines are printed to.
+        task_id: Id of the task, as it was given.
+        run_dir: Folder of the training.
+    """
+    results = [file for file in RESULTS if (run_dir / file).exists()]
+    command = shlex.join(["legged-envs", "play", task_id, "--policy", str(run_dir)])
+    for line in (f"{run_dir} contains {', '.join(results)}", f"watch the policy: {command}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapped: bool) -> None:
     """Print the command that continues an interrupted training, if it has a checkpoint.
 
@@ -55,4 +73,4 @@ def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapp
         command = shlex.join(words)
     if processes.count() > 1:
         command += f", in {processes.count()} processes of torchrun"
-    console.print(f"interrupted; go on with: {command}", markup=False, soft_wrap=True)
+    console.print(f"interrupted; continue with: {command}", markup=False, soft_wrap=True)

@@ -131,14 +131,15 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Number of numbered checkpoints, e.g. checkpoint_000250.pt, to keep in addition to the latest
     one. None: keep no numbered checkpoints."""
 
-    episodes: int = 256
-    """Number of episodes of an evaluation, simulated in parallel."""
+    episodes: int | None = None
+    """Number of episodes of an evaluation, simulated in parallel. None: 256, fewer after a training
+    of less than 4 M steps or 3 min."""
 
     video: bool = True
-    """True: render a film of the trained policy at the end."""
+    """True: render a video of the trained policy at the end."""
 
-    video_seconds: float = 6.0
-    """Duration of the film, s."""
+    video_seconds: float | None = None
+    """Duration of the video, s. None: 6, less after a training of less than 4 M steps or 3 min."""
 
     tracker: Literal["tensorboard", "wandb", "mlflow"] = "tensorboard"
     """Tracker that logs the numbers of each update: TensorBoard files in the run folder, Weights &

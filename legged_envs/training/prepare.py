@@ -43,6 +43,7 @@ from legged_envs.training.options import (
     PPOCfg,
     TrainCfg,
 )
+from legged_envs.training.result_size import size_of_results
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
 from legged_envs.training.schemes.history import with_history
 from legged_envs.training.schemes.registry import SCHEMES
@@ -82,6 +83,9 @@ class Prepared:
 
     metrics: type[TaskMetrics]
     """Class that measures a policy on this kind of task and defines its goal."""
+
+    episodes: int
+    """Number of episodes of an evaluation."""
 
     scenes: list[Scene]
     """Commands, clips or grounds that the film shows in order. Empty: no film."""
@@ -129,7 +133,8 @@ def prepare(cfg: TrainCfg) -> Prepared:
         task = imitating(task, cfg.clips, cfg.motions, cfg.motion)
     _check_algorithm(algo, task)
     # The film is planned before the algorithm adds its observations, which a film does not need.
-    film = make_scenes(task, total=cfg.video_seconds) if cfg.video else []
+    episodes, video_seconds = size_of_results(cfg, algo)
+    film = make_scenes(task, total=video_seconds) if cfg.video else []
     _add_algorithm_observations(algo, task)
     warm_start = None
     if cfg.warm_start is not None and checkpoint is None:
@@ -145,6 +150,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
         first_trot=first_trot_factor(cfg, task, defaults),
         run_dir=run_dir,
         metrics=metrics_of(task),
+        episodes=episodes,
         scenes=film,
         checkpoint=checkpoint,
         style=style_of(cfg),
@@ -320,7 +326,8 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
     check_size("--num-envs", cfg.num_envs)
-    check_size("--episodes", cfg.episodes)
+    if cfg.episodes is not None:
+        check_size("--episodes", cfg.episodes)
     if isinstance(algo, MimicDistillationCfg):
         # It makes one mini-batch of each control step, so there is no number to check.
         return

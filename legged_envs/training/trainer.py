@@ -36,7 +36,7 @@ from legged_envs.training.algorithm import Algorithm, make_algorithm
 from legged_envs.training.checkpoint import resuming_after_failure
 from legged_envs.training.film import Film
 from legged_envs.training.goal import GoalCheck
-from legged_envs.training.notices import print_how_to_resume, report_bad_physics
+from legged_envs.training.notices import print_how_to_resume, print_next_step, report_bad_physics
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import Prepared, agreed, prepare
 from legged_envs.training.restore import resume_training, start_warm, state_of_process
@@ -111,7 +111,6 @@ class Trainer:
         """Console that progress and results are printed to."""
         self._is_wrapped = wrap is not None
         self._film = Film(prepared.scenes, console)
-
         self.num_envs = processes.share_of(self.cfg.num_envs)
         """Number of environments of this process."""
         torch.set_num_threads(self.cfg.threads or processes.own_cores() or os.cpu_count() or 1)
@@ -222,6 +221,7 @@ class Trainer:
                 except KeyboardInterrupt:
                     print_how_to_resume(self.console, self.cfg, self.run_dir, self._is_wrapped)
                     raise
+            print_next_step(self.console, self.cfg.task_id, self.run_dir)
         return self.run_dir
 
     def _train_with_the_first(self) -> None:

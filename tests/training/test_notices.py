@@ -1,6 +1,7 @@
 """What a training says about itself."""
 
 import io
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from rich.console import Console
 
 from legged_envs.runs.progress import showing
-from legged_envs.training.notices import report_bad_physics
+from legged_envs.training.notices import print_next_step, report_bad_physics
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
@@ -42,3 +43,15 @@ def test_a_training_of_a_robot_that_explodes_says_so(explodes: bool, tmp_path: P
         trainer._train(show, lambda numbers, update: None)
     told = console.file.getvalue()
     assert ("bad physics ended" in told and "'go2'" in told) == explodes
+
+
+def test_a_finished_training_ends_with_the_command_that_plays_its_policy(tmp_path: Path) -> None:
+    folder = tmp_path / "my run"
+    folder.mkdir()
+    (folder / "policy.onnx").touch()
+    console = Console(file=io.StringIO(), width=20)
+    print_next_step(console, GO2, folder)
+    contents, command = console.file.getvalue().splitlines()
+    assert str(folder) in contents and "policy.onnx" in contents and "video" not in contents
+    words = shlex.split(command.partition(": ")[2])
+    assert words == ["legged-envs", "play", GO2, "--policy", str(folder)]

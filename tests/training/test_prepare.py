@@ -19,6 +19,7 @@ from legged_envs.training.prepare import (
     prepare,
     with_defaults,
 )
+from legged_envs.training.result_size import size_of_results
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
@@ -71,6 +72,21 @@ def test_a_training_is_counted_in_the_updates_of_its_task_unless_a_time_is_given
     cfg, _ = completed(TrainCfg(task_id, minutes=0.5))
     assert (cfg.iterations, cfg.minutes) == (None, 0.5)
     assert default_config(task_id)["training"] == completed(TrainCfg(task_id))[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ({}, (256, 6.0)),
+        ({"iterations": 100}, (118, 3.0)),
+        ({"iterations": 1}, (32, 3.0)),
+        ({"minutes": 10.0}, (256, 6.0)),
+        ({"minutes": 2.0}, (171, 4.0)),
+        ({"minutes": 0.1, "episodes": 7, "video_seconds": 1.0}, (7, 1.0)),
+    ],
+)
+def test_the_evaluation_and_the_video_of_a_short_training_are_small(options, size):
+    assert size_of_results(*completed(TrainCfg(GO2, **options))) == size
 
 
 def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():

@@ -473,7 +473,7 @@ def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
     assert sum(steps) < 100
     assert load_policy(tmp_path).task_id == GO2 and not (tmp_path / "eval.json").exists()
     assert (
-        f"interrupted; go on with: legged-envs train {GO2} --resume {tmp_path}"
+        f"interrupted; continue with: legged-envs train {GO2} --resume {tmp_path}"
         in console.export_text()
     )
 
@@ -768,7 +768,7 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     begun = json.loads((folder / "config.json").read_text())
-    command = console.export_text().split("go on with: ")[1].splitlines()[0]
+    command = console.export_text().split("continue with: ")[1].splitlines()[0]
 
     monkeypatch.setattr(sys, "argv", shlex.split(command))
     cli.main()
