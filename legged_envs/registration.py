@@ -3,8 +3,6 @@
 PyTorch and MuJoCo are imported only when an environment is made.
 """
 
-import copy
-import dataclasses
 import os
 import sys
 import warnings
@@ -16,7 +14,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, WrapperSpec
+from gymnasium.envs.registration import WrapperSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.checks import LARGEST_COUNT, did_you_mean, whole_number
@@ -31,8 +29,6 @@ ENTRY_POINTS = "legged_envs.tasks"
 """Group of Python entry points by which other installed packages register their tasks."""
 NO_TIME_LIMIT = -1
 """Value of ``max_episode_steps`` that leaves out ``TimeLimit``, as in ``gymnasium.make``."""
-_KEEP_LIMIT = WrapperSpec("keep_time_limit", f"{__name__}:keep_time_limit", {})
-"""What ``gymnasium.make`` calls with a single environment and its wrappers."""
 _SINGLE_ARGUMENTS = (
     "device",
     "sim",
@@ -51,20 +47,21 @@ _VECTOR_ARGUMENTS = (
 )
 
 
-class RegisteredSpec(EnvSpec):
-    """The specification of a registered task.
+class SingleWrappers(tuple[WrapperSpec, ...]):
+    """Wrappers of a specification that concern single environments only.
 
-    ``gymnasium.make`` tells an environment nothing of ``max_episode_steps``. It applies the wrapper
-    of this specification last, which therefore sees the time limit.
+    ``gymnasium.make`` applies them. ``gymnasium.make_vec`` refuses a specification whose number of
+    wrappers is not 0, and a batch of environments does not need these: their number is 0.
     """
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> EnvSpec:
-        """Return a copy without the wrapper: ``gymnasium.make_vec`` makes one, and refuses it."""
-        fields = {}
-        for field in dataclasses.fields(self):
-            if field.init:
-                fields[field.name] = copy.deepcopy(getattr(self, field.name), memo)
-        return EnvSpec(**{**fields, "additional_wrappers": ()})
+    def __len__(self) -> int:
+        return 0
+
+
+# gymnasium.make tells an environment nothing of max_episode_steps. It applies the wrappers of a
+# specification last, so that this one sees the time limit.
+_KEEP_LIMIT = SingleWrappers((WrapperSpec("keep_time_limit", f"{__name__}:keep_time_limit", {}),))
+"""Function that ``gymnasium.make`` calls with a single environment and its other wrappers."""
 
 
 def register(
@@ -115,14 +112,12 @@ def register(
     vector = f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
         kwargs = {"task_id": task_id}
-        # It checks the id, and makes a plain specification.
-        gym.register(task_id, single, vector_entry_point=vector, kwargs=kwargs)
-        gym.registry[task_id] = RegisteredSpec(
-            id=task_id,
-            entry_point=single,
-            kwargs=kwargs,
-            additional_wrappers=(_KEEP_LIMIT,),
+        gym.register(
+            task_id,
+            single,
+            additional_wrappers=_KEEP_LIMIT,
             vector_entry_point=vector,
+            kwargs=kwargs,
         )
     elif gym.registry[task_id].entry_point != single:
         raise ValueError(
@@ -307,6 +302,8 @@ def keep_time_limit(env: gym.Env) -> gym.Env:
     limits = []
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
+        # Gymnasium has read the specification already, and keeps it.
+        layer._cached_spec = None
         if isinstance(layer, gym.wrappers.TimeLimit):
             limits.append(layer)
         layer = layer.env
@@ -315,6 +312,8 @@ def keep_time_limit(env: gym.Env) -> gym.Env:
         steps = limits[0]._max_episode_steps
         if steps > limits[1]._max_episode_steps:
             limits[1].extend(steps)
+    # An environment that is made from this specification keeps its limit too.
+    layer.spec.additional_wrappers = _KEEP_LIMIT
     return env
 
 

@@ -164,8 +164,6 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
                 f"limit, gymnasium.make(…, cfg={{'episode_length_s': {steps * core.step_dt:g}}})"
             )
         self._max_episode_steps = steps
-        # Gymnasium has read the specification already, and keeps it.
-        self._cached_spec = None
         env.limit_episodes(steps)
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, Info]:

@@ -32,9 +32,8 @@ class TaskSpec(EnvSpec):
     def max_episode_steps(self) -> int | None:
         """Time limit of an episode, control steps: at most that of the environment.
 
-        A ``TimeLimit`` sets it to its own limit. A warning says so if the environment ends its
-        episodes earlier: one that was made from a specification, or is wrapped afterwards, does not
-        learn of a longer limit.
+        A ``TimeLimit`` sets it to its own limit. A warning follows if the environment ends its
+        episodes earlier: one that is wrapped after it was made does not learn of a longer limit.
         """
         return self._max_episode_steps
 
@@ -61,6 +60,9 @@ class TaskSpec(EnvSpec):
 
         cfg = self.kwargs.get("cfg")
         plain = copy.copy(self)
+        # Wrappers that only gymnasium.make applies: without them, JSON makes a batch too.
+        if not self.additional_wrappers:
+            plain.additional_wrappers = ()
         if isinstance(cfg, TaskCfg) and self.registered_cfg is not None:
             changes: dict[str, object] = {}
             _collect_changes(self.registered_cfg(), cfg, "", changes)

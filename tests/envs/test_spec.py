@@ -175,6 +175,27 @@ def test_one_robot_keeps_the_time_limit_that_it_is_given(
     batch.close()
 
 
+def test_a_longer_limit_is_kept_when_a_specification_is_made_or_one_robot_is_vectorized() -> None:
+    cfg = {"episode_length_s": 0.2, "terminations.fallen": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.wrappers.TransformReward(gym.make(FLAT, cfg=cfg), abs)
+        assert env.spec is not None
+        longer = gym.make(env.spec, max_episode_steps=23)
+        assert longer.spec is not None
+        assert longer.spec.max_episode_steps == 23
+        again = gym.make(longer.spec, max_episode_steps=31)
+        assert isinstance(again, gym.wrappers.TransformReward)
+        assert (length_of_an_episode(longer)[0], length_of_an_episode(again)[0]) == (23, 31)
+        kwargs = {"num_envs": 2, "cfg": cfg, "max_episode_steps": 23}
+        batch = gym.make_vec(FLAT, vectorization_mode="sync", **kwargs)
+    assert steps_of_an_episode(batch) == 23
+    for made in (env, longer, again, batch):
+        made.close()
+    with pytest.raises(ValueError, match=r"=2000 .* 1000 .*'episode_length_s': 40"):
+        gym.make_vec("Legged/Go2-Legs-v0", vectorization_mode="sync", max_episode_steps=2000)
+
+
 def test_a_limit_that_the_methods_of_a_task_do_not_keep_is_refused() -> None:
     with pytest.raises(ValueError, match=r"=2000 .* 1000 .*'episode_length_s': 40"):
         gym.make("Legged/Go2-Legs-v0", max_episode_steps=2000)
