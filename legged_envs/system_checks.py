@@ -5,6 +5,7 @@ They run before any slow work, so that a mistake in an option is reported at onc
 
 import os
 import socket
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
@@ -78,6 +79,12 @@ def check_installed(*modules: str, extra: str = "train") -> None:
         raise ModuleNotFoundError(
             f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'"
         )
+
+
+def has_display() -> bool:
+    """Return True if this machine can probably open a window."""
+    # macOS and Windows have a display without this variable.
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY"))
 
 
 def check_port(host: str, port: int) -> None:

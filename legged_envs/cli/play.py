@@ -1,8 +1,6 @@
 """Implements `legged-envs play`."""
 
 import math
-import os
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +9,7 @@ from legged_envs.checks import check_number
 from legged_envs.cli.tiles import choose_tiles
 from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value, check_size
-from legged_envs.system_checks import check_installed, check_output, check_port
+from legged_envs.system_checks import check_installed, check_output, check_port, has_display
 from legged_envs.tasks import make_task_cfg, plain_id
 
 if TYPE_CHECKING:
@@ -151,9 +149,7 @@ def find_video_path(cfg: PlayCfg) -> Path | None:
         ValueError: If the file is not an .mp4, or cannot be written.
     """
     video = cfg.video
-    # macOS and Windows have a display without this variable.
-    has_display = sys.platform != "linux" or os.environ.get("DISPLAY")
-    if video is None and not cfg.web and not has_display:
+    if video is None and not cfg.web and not has_display():
         video = DEFAULT_VIDEO
     if video is not None:
         if video.suffix != ".mp4":

@@ -200,6 +200,11 @@ def check_init(
     check_choice("array", array, ("numpy", "torch"))
     check_choice("observations", observations, ("policy", "dict"))
     check_choice("info", info, ("means", "arrays"))
+    if render_mode == "human":
+        raise ValueError(
+            "render_mode='human' shows one robot: gymnasium.make(ID, render_mode='human'); a batch "
+            "of environments takes 'rgb_array', and legged-envs play ID --web shows several robots"
+        )
     check_choice("render_mode", render_mode, (None, "rgb_array"))
     if info == "arrays" and array != "numpy":
         raise ValueError(

@@ -1,10 +1,12 @@
-"""Pictures of many environments."""
+"""Pictures of many environments, and the window that shows one of them."""
 
+import time
 import warnings
 
 import numpy as np
 
 from legged_envs.sim.simulation import Simulation
+from legged_envs.system_checks import has_display
 
 MAX_PICTURES = 64
 """Largest number of environments that are all drawn."""
@@ -42,3 +44,37 @@ def draw_environments(sim: Simulation) -> tuple[np.ndarray, ...]:
         grey = np.full_like(pictures[0], UNDRAWN_GREY)
         pictures.extend([grey] * (count - num_drawn))
     return tuple(pictures)
+
+
+class LiveWindow:
+    """A window that shows an environment in real time, for ``render_mode="human"``.
+
+    Args:
+        sim: Simulation whose environment ``ViewerCfg.env_index`` is shown.
+        step_dt: Duration of one control step, s.
+
+    Raises:
+        RuntimeError: If the machine has no display.
+    """
+
+    def __init__(self, sim: Simulation, step_dt: float):
+        if not has_display():
+            raise RuntimeError(
+                "render_mode='human' opens a window, and this machine has no display: take "
+                "render_mode='rgb_array', or watch a policy in a browser with legged-envs play "
+                "ID --web"
+            )
+        self._sim = sim
+        self._step_dt = step_dt
+        self._due = time.perf_counter()
+        self._is_open = True
+
+    def show(self) -> None:
+        """Show the present state, when it is due. Nothing happens after the window was closed."""
+        if not self._is_open:
+            return
+        self._is_open = self._sim.view()
+        # Due times add up, so that time stays real after a slow step. A pause is not caught up.
+        now = time.perf_counter()
+        self._due = max(self._due + self._step_dt, now - self._step_dt)
+        time.sleep(max(0.0, self._due - now))

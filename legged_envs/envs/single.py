@@ -9,9 +9,11 @@ import numpy as np
 from legged_envs.envs.arguments import action_array, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.make import make_core
+from legged_envs.envs.pictures import LiveWindow
 from legged_envs.envs.spec import HasTaskSpec, TaskSpec
 from legged_envs.envs.task import Action, Info, Observation
 from legged_envs.state import State, map_tree
+from legged_envs.system_checks import has_display
 from legged_envs.tables import Table, TableRepr
 
 
@@ -23,20 +25,30 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
 
     Args:
         cfg: Configuration of the task.
+        render_mode: None, ``"rgb_array"``, or ``"human"`` for a window that shows each step in
+            real time.
         kwargs: Keyword arguments of :class:`~legged_envs.envs.CoreVectorEnv`.
+
+    Raises:
+        RuntimeError: If ``render_mode`` is ``"human"`` and the machine has no display.
     """
 
-    def __init__(self, cfg: TaskCfg, **kwargs: Any):
-        core = make_core(cfg, 1, array="numpy", **kwargs)
+    def __init__(self, cfg: TaskCfg, *, render_mode: str | None = None, **kwargs: Any):
+        is_live = render_mode == "human"
+        core_mode = "rgb_array" if is_live else render_mode
+        core = make_core(cfg, 1, array="numpy", render_mode=core_mode, **kwargs)
 
         self.core = core
         """Vector environment of this one robot."""
         self.cfg = core.cfg
         """Configuration of the task."""
         self.task_limit = core.max_episode_length
-        self.render_mode = core.render_mode
+        self.render_mode = render_mode
+        self._window = LiveWindow(core.sim, core.step_dt) if is_live else None
         self.metadata = dict(core.metadata)
         del self.metadata["autoreset_mode"]
+        if has_display():
+            self.metadata["render_modes"] = ["human", "rgb_array"]
         self.observation_space = core.single_observation_space
         self.action_space = core.single_action_space
 
@@ -70,6 +82,8 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
         # The log of the vector environment is left out: it is about batches of episodes.
         observation, _ = self.core.reset(seed=seed, options=options)
+        if self._window is not None:
+            self._window.show()
         return self._first(observation), {}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
@@ -86,6 +100,8 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
             ValueError: If its shape is wrong, or it is not finite.
         """
         observation, reward, terminated, truncated, info = self.core.step(self._batch(action))
+        if self._window is not None:
+            self._window.show()
         own_info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
         return (
             self._first(observation),
@@ -111,8 +127,11 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
         return action[None]
 
     def render(self) -> np.ndarray | None:
-        """Draw a picture, (480, 640, 3), uint8; None without a render mode."""
-        return None if self.render_mode is None else self.core.render()[0]
+        """Draw a picture, (480, 640, 3), uint8.
+
+        None without a render mode, and with ``"human"``: each step is shown in the window.
+        """
+        return self.core.render()[0] if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
         self.core.close()

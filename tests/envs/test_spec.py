@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -211,3 +213,28 @@ def test_a_specification_can_be_copied_and_made_into_either_kind() -> None:
         gym.make(given).close()
         gym.make_vec(given, num_envs=2).close()
         gym.make_vec(given, num_envs=2, vectorization_mode="sync").close()
+
+
+def test_one_robot_is_shown_in_a_window_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    with pytest.raises(RuntimeError, match=r"render_mode='human'.*'rgb_array'.*--web"):
+        gym.make(FLAT, render_mode="human")
+    with pytest.raises(ValueError, match=r"render_mode='human'.*gymnasium\.make\("):
+        gym.make_vec(FLAT, num_envs=2, render_mode="human")
+    monkeypatch.setenv("DISPLAY", ":0")
+    env = gym.make(FLAT, render_mode="human")
+    robot: Any = env.unwrapped
+    shown: list[float] = []
+    monkeypatch.setattr(robot.core.sim, "view", lambda: shown.append(time.perf_counter()) or True)
+    env.reset(seed=0)
+    for _ in range(10):
+        env.step(np.zeros(12, np.float32))
+    assert len(shown) == 11 and env.render() is None
+    # Ten steps of 0.02 s. The window waits after the first two, at the latest.
+    assert shown[-1] - shown[0] > 0.15
+    monkeypatch.setattr(robot.core.sim, "view", lambda: shown.append(0.0))
+    for _ in range(5):
+        env.step(np.zeros(12, np.float32))
+    assert len(shown) == 12, "a window that was closed stays closed"
+    env.close()
