@@ -111,6 +111,7 @@ class Trainer:
         """Console that progress and results are printed to."""
         self._is_wrapped = wrap is not None
         self._film = Film(prepared.scenes, console)
+
         self.num_envs = processes.share_of(self.cfg.num_envs)
         """Number of environments of this process."""
         torch.set_num_threads(self.cfg.threads or processes.own_cores() or os.cpu_count() or 1)
