@@ -24,10 +24,10 @@ COMMAND_LINE_MARK = "<!-- command line -->"
 FILMS_MARK = "<!-- films -->"
 """Stands in a page for the films of the gallery."""
 FILM = (
-    '<figure><video src="{0}.mp4" controls loop muted width="480"></video>'
-    "<figcaption>{0}</figcaption></figure>"
+    '<figure><video src="{0}.mp4" aria-label="{1}" controls loop muted width="480"></video>'
+    "<figcaption>{1}</figcaption></figure>"
 )
-"""HTML of a film, with its name twice."""
+"""HTML of a film: the name of its file, and what it shows."""
 
 _PROMPT = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`(?:[^`<>]*<)?(~?)([\w.]+)>?`")
@@ -92,7 +92,7 @@ def _as_code(role: re.Match[str]) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> str:
-    """Put the table of ids of README.md, the help of every command and films in place of marks.
+    """Replace marks by the table of ids of README.md, the help of every command and the films.
 
     Args:
         markdown: Text of the page.
@@ -101,7 +101,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
         kwargs: Not read.
 
     Returns:
-        The text with what the marks stand for.
+        The text of the page with these parts.
     """
     docs = Path(config["docs_dir"])
     if TASKS_MARK in markdown:
@@ -110,9 +110,26 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
         markdown = markdown.replace(COMMAND_LINE_MARK, command_line())
     if FILMS_MARK in markdown:
         films = sorted((docs / "gallery").glob("*.mp4"))
-        videos = [FILM.format(film.stem) for film in films]
+        videos = [FILM.format(film.stem, _describe_film(film.stem)) for film in films]
         markdown = markdown.replace(FILMS_MARK, "\n".join(videos))
     return markdown
+
+
+def _describe_film(stem: str) -> str:
+    """Return what a film of the gallery shows: a task, or a kind of terrain.
+
+    Args:
+        stem: Name of the file, without its ending.
+    """
+    from legged_envs.policy.shipped import SHIPPED
+
+    kind = stem.removeprefix("terrain_")
+    if kind != stem:
+        return f"Legged/Go2-Rough-v0 on {kind.replace('_', ' ')}"
+    for task_id, policy in SHIPPED.items():
+        if policy.stem == stem:
+            return task_id
+    raise SystemExit(f"docs/gallery/{stem}.mp4 shows no task with a pretrained policy: remove it")
 
 
 def _table_of_ids(readme: Path) -> str:

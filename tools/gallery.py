@@ -1,7 +1,8 @@
-"""Make the pictures and films of the documentation's gallery, ``docs/gallery/``.
+"""Make the images and videos of the documentation's gallery, ``docs/gallery/``.
 
-There are pictures of robots and terrains, and films of each shipped policy and of each kind of
-terrain. Run ``python -m tools.gallery``, or ``--pictures`` for these alone.
+There are images of robots and terrains, a moving image of all robots, and videos of each pretrained
+policy and of each kind of terrain. ``python -m tools.gallery`` makes everything, ``--pictures`` only
+the images, ``--walking`` only the moving one.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from PIL import Image
 from legged_envs import cli
 from legged_envs.policy.policy import SHIPPED
 from legged_envs.terrains.cfg import MIXTURE
+from tools.walking_robots import draw_walking_robots
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
 """Where pictures and films are written."""
@@ -37,11 +39,16 @@ SMALL_VIDEO = ("-crf", "32", "-preset", "slow", "-movflags", "+faststart")
 def main() -> None:
     """Make everything that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pictures", action="store_true", help="no films")
+    parser.add_argument("--pictures", action="store_true", help="only images, no videos")
+    parser.add_argument("--walking", action="store_true", help="only the moving image")
+    options = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
+    draw_walking_robots(FOLDER / "walking.webp")
+    if options.walking:
+        return
     draw("robots", "list")
     draw("terrains", "terrain")
-    if parser.parse_args().pictures:
+    if options.pictures:
         return
     for task_id, policy in SHIPPED.items():
         film(task_id, policy.stem, "--seconds", SECONDS)

@@ -70,7 +70,7 @@ def draw_robots(path: Path, show: Show) -> None:
 
 def _picture_robot(robot: RobotCfg) -> np.ndarray:
     """Return a picture of a robot. Shape: (2 · TILE[1], 2 · TILE[0], 3), uint8."""
-    task_id = _find_shipped_task(robot)
+    task_id = find_shipped_task(robot)
     if task_id is None:
         with closing(make_simulation("mujoco", robot, SimCfg(), 1, "cpu")) as sim:
             # Before this, the bodies have no poses.
@@ -85,7 +85,7 @@ def _picture_robot(robot: RobotCfg) -> np.ndarray:
         return _render_robot(unwrap(envs).sim)
 
 
-def _find_shipped_task(robot: RobotCfg) -> str | None:
+def find_shipped_task(robot: RobotCfg) -> str | None:
     """Return the first task of a robot for which a policy ships."""
     for task_id in SHIPPED:
         if make_task_cfg(task_id).robot == robot:
@@ -95,21 +95,31 @@ def _find_shipped_task(robot: RobotCfg) -> str | None:
 
 def _render_robot(sim: Simulation) -> np.ndarray:
     """Render the robot from a distance at which it fills the picture."""
-    model, data = stand(sim.robot)
+    # Each robot is seen from the same side, whichever way it walked.
+    azimuth = heading(sim.root_quat_w)[0].item() + CAMERA_AZIMUTH
+    sim.viewer = aim_camera(sim.robot, azimuth)
+    return sim.render(0, 2 * TILE[0], 2 * TILE[1])
+
+
+def aim_camera(robot: RobotCfg, azimuth: float) -> ViewerCfg:
+    """Return a camera that moves with a robot, at a distance at which it fills the picture.
+
+    Args:
+        robot: The robot.
+        azimuth: Direction from the robot to the camera, from the x axis of the world, rad.
+    """
+    model, data = stand(robot)
     # Body 0 is the world, with the ground.
     is_robot = model.geom_bodyid > 0
     length = np.ptp(data.geom_xpos[is_robot, 0]) + 2 * model.geom_rbound[is_robot].mean()
     height = (data.geom_xpos[is_robot, 2] + model.geom_rbound[is_robot]).max()
     distance = max(DISTANCE_PER_LENGTH * length, DISTANCE_PER_HEIGHT * height)
-    # Each robot is seen from the same side, whichever way it walked.
-    azimuth = heading(sim.root_quat_w)[0].item() + CAMERA_AZIMUTH
     # The camera's origin is the base, and it looks at the middle of the robot's height.
-    middle = 0.5 * height - sim.robot.base_height
+    middle = 0.5 * height - robot.base_height
     along_ground = distance * math.cos(CAMERA_ELEVATION)
     eye = (
         along_ground * math.cos(azimuth),
         along_ground * math.sin(azimuth),
         middle + distance * math.sin(CAMERA_ELEVATION),
     )
-    sim.viewer = ViewerCfg(eye=eye, lookat=(0.0, 0.0, middle), origin_type="asset_root")
-    return sim.render(0, 2 * TILE[0], 2 * TILE[1])
+    return ViewerCfg(eye=eye, lookat=(0.0, 0.0, middle), origin_type="asset_root")
