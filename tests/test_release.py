@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 import legged_envs
+from legged_envs.runs.trackers import TRACKERS
 from tools import smoke
 
 ROOT = Path(__file__).parents[1]
@@ -106,3 +108,35 @@ def test_the_checklist_names_what_holds_the_version_and_the_command() -> None:
     ):
         assert f"`{name}`" in page and (ROOT / name).is_file()
     assert "`make release`" in page and "\nrelease:\n" in (ROOT / "Makefile").read_text()
+
+
+def dry_run(target: str) -> str:
+    """The commands of a target in a clone in which nothing is installed."""
+    command = ["make", "--dry-run", "--always-make", target]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("target", ["train", "play", "bench"])
+def test_users_install_no_tools_of_developers(target: str) -> None:
+    commands = dry_run(target)
+    assert "-e '.[train]'" in commands and "dev]" not in commands
+    assert "--index-url https://download.pytorch.org/whl/cpu" in commands
+
+
+def test_the_tests_install_them() -> None:
+    commands = dry_run("test")
+    assert commands.index("-e '.[train]'") < commands.index("-e '.[train,dev]'")
+
+
+def test_extras_of_extras_exist_and_all_leaves_out_those_that_pin_other_packages() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    used = {
+        name: set(re.findall(r"[\w-]+", re.sub(r"^legged-envs", "", requirement)))
+        for name, requirements in extras.items()
+        for requirement in requirements
+        if requirement.startswith("legged-envs[")
+    }
+    assert set().union(*used.values()) <= extras.keys()
+    assert {*extras} - used["all"] - used["track"] == {"all", "dev", "docs", "genesis", "rllib"}
+    assert {*TRACKERS} - {"tensorboard"} == used["track"]

@@ -229,7 +229,8 @@ def with_defaults(
     """
     check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
     check_installed(*TRAINING_MODULES)
-    check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
+    # The other trackers have an extra of their name.
+    check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else cfg.tracker)
     algo: AlgorithmCfg
     if cfg.algo is not None:
         algo = cfg.algo
