@@ -130,7 +130,9 @@ def test_the_tests_install_them() -> None:
 
 
 def test_extras_of_extras_exist_and_all_leaves_out_those_that_pin_other_packages() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     used = {
         name: set(re.findall(r"[\w-]+", re.sub(r"^legged-envs", "", requirement)))
         for name, requirements in extras.items()

@@ -1,8 +1,8 @@
 """Make the images and videos of the documentation's gallery, ``docs/gallery/``.
 
 There are images of robots and terrains, a moving image of all robots, and videos of each pretrained
-policy and of each kind of terrain. ``python -m tools.gallery`` makes everything, ``--pictures`` only
-the images, ``--walking`` only the moving one.
+policy and of each kind of terrain. ``python -m tools.gallery`` makes everything, ``--pictures``
+only the images, ``--walking`` only the moving one.
 """
 
 import argparse
