@@ -6,6 +6,7 @@ They run before any slow work, so that a mistake in an option is reported at onc
 import os
 import socket
 import sys
+import warnings
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
@@ -82,9 +83,18 @@ def check_installed(*modules: str, extra: str = "train") -> None:
 
 
 def has_display() -> bool:
-    """Return True if this machine can probably open a window."""
+    """Return True if this machine can open a window."""
     # macOS and Windows have a display without this variable.
-    return sys.platform != "linux" or bool(os.environ.get("DISPLAY"))
+    if sys.platform != "linux":
+        return True
+    if not os.environ.get("DISPLAY"):
+        return False
+    # The variable may name a display that is gone, with which MuJoCo's window ends the process.
+    import glfw
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bool(glfw.init())
 
 
 def check_port(host: str, port: int) -> None:

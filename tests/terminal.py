@@ -37,6 +37,7 @@ FEW = 64
 SMALL = {
     "legged-envs bench": "--rounds 1 --sizes 4",
     "legged-envs crosscheck": "--robots 2 --seconds 1.1",
+    "legged-envs demo": "--seconds 0.1",
     "legged-envs eval": "--episodes 1",
     "legged-envs motion": "--video None",
     "legged-envs play": "--seconds 0.1",
@@ -179,7 +180,7 @@ class Terminal:
     def _verb(self, verb: str, *words: str) -> None:
         self.forget()
         registration.register_tasks()
-        if verb == "play":
+        if verb in ("demo", "play"):
             with socket.create_server(("127.0.0.1", 0)) as taken:
                 port = taken.getsockname()[1]
             words += ("--port", str(port)) if "--web" in words else ("--video", "play.mp4")

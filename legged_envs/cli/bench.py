@@ -33,7 +33,7 @@ class BenchCfg:
 
 
 def bench(cfg: BenchCfg) -> None:
-    """Measure environment steps per second, next to those of the physics engine alone."""
+    """Measure the speed of a task, and of its physics only."""
     # All options are checked before PyTorch is imported, which takes seconds.
     plain_id(cfg.task_id)
     whole_number("--rounds", cfg.rounds)

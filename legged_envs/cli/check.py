@@ -31,7 +31,7 @@ class CheckCfg:
 
 
 def check(cfg: CheckCfg) -> None:
-    """Report on a robot: masses, joints, feet, how it stands on its own gains, and its problems.
+    """Check a robot: masses, joints, feet, gains and problems.
 
     The exit status is 0 without problems, 1 with some, and 2 if no robot can be compiled.
     """

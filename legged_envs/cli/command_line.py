@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -25,9 +25,12 @@ from legged_envs.checks import check_known
 from legged_envs.cli.bench import BenchCfg, bench
 from legged_envs.cli.check import CheckCfg, check
 from legged_envs.cli.compare import CompareCfg, compare
+from legged_envs.cli.completion import make_completion
 from legged_envs.cli.crosscheck import crosscheck
+from legged_envs.cli.demo import DemoCfg, demo
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.export import ExportCfg, export
+from legged_envs.cli.help_text import REGISTRY, shorten_help
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.motion import MotionCfg, motion
 from legged_envs.cli.play import PlayCfg, play
@@ -39,6 +42,8 @@ from legged_envs.cli.train import train
 from legged_envs.cli.unknown_words import (
     GENERAL_OPTIONS,
     IMPORT_OPTION,
+    all_option_names,
+    check_foreign_options,
     check_repeated_options,
     explain_unknown_word,
 )
@@ -62,8 +67,24 @@ class Verb:
     """Function that runs the verb with its options. Its docstring is the help text of the verb."""
 
 
+@dataclass
+class CompletionCfg:
+    """Options of `legged-envs completion`."""
+
+
+def completion(cfg: CompletionCfg) -> None:
+    """Print a script for tab completion in bash and zsh.
+
+    It completes commands, options and task ids. Add this line to ~/.bashrc or ~/.zshrc:
+    eval "$(legged-envs completion)"
+    """
+    names = {name: all_option_names(verb.options) for name, verb in VERBS.items()}
+    print(make_completion(names), end="")
+
+
 VERBS = {
     "list": Verb(ListCfg, list_tasks),
+    "demo": Verb(DemoCfg, demo),
     "train": Verb(TrainCfg, train),
     "play": Verb(PlayCfg, play),
     "eval": Verb(EvaluateCfg, evaluate),
@@ -77,8 +98,12 @@ VERBS = {
     "export": Verb(ExportCfg, export),
     "terrain": Verb(TerrainReportCfg, terrain),
     "check": Verb(CheckCfg, check),
+    "completion": Verb(CompletionCfg, completion),
 }
 """Name of a verb on the command line → its options and function."""
+
+ALIASES = {"sim2sim": "crosscheck"}
+"""Another name of a verb → the verb."""
 
 # MuJoCo reads MUJOCO_GL when it is imported, which is in the middle of a verb. These lists let a
 # wrong value be found before.
@@ -226,9 +251,10 @@ def parse(words: list[str], modules: Sequence[str] = ()) -> Callable[[], None]:
         return partial(print, f"legged-envs {__version__}")
     if first.startswith("-"):
         check_known("unexpected", [first], GENERAL_OPTIONS, "options before a command")
-    check_known("unknown command", [first], VERBS, "commands")
-    verb = VERBS[first]
-    options = parse_options(first, words[1:])
+    name = ALIASES.get(first, first)
+    check_known("unknown command", [name], VERBS, "commands")
+    verb = VERBS[name]
+    options = parse_options(name, words[1:])
     if isinstance(options, SweepCfg):
         # Each run of a sweep is a process, which must import the modules itself.
         options.imports = tuple(modules)
@@ -249,11 +275,14 @@ def parse_options(name: str, words: list[str]) -> Any:
     """
     check_repeated_options(words)
     verb = VERBS[name]
+    # Before tyro, which would only miss the task that follows such an option.
+    check_foreign_options(words, verb.options)
     program = f"legged-envs {name}"
+    help_text = io.StringIO()
     printed = io.StringIO()
     try:
-        # tyro prints an error in a box, and exits.
-        with redirect_stderr(printed):
+        # tyro prints a help text or an error in a box, and exits.
+        with redirect_stdout(help_text), redirect_stderr(printed):
             options, unknown_words = tyro.cli(
                 verb.options,
                 prog=program,
@@ -263,10 +292,11 @@ def parse_options(name: str, words: list[str]) -> Any:
                 config=(tyro.conf.CascadeSubcommandArgs,),
                 # tyro does not know the options of the algorithms that were not chosen.
                 return_unknown_args=True,
+                registry=REGISTRY,
             )
     except SystemExit as exit_:
-        # The help was printed.
         if not exit_.code:
+            print(shorten_help(help_text.getvalue()))
             raise
         raise ValueError(as_one_line(printed.getvalue())) from None
     if unknown_words:
@@ -280,7 +310,9 @@ def as_one_line(box: str) -> str:
     text = BOX_DRAWING.sub(" ", ANSI_COLOR.sub("", box))
     # The first line is the title, which the second line repeats.
     _, _, message = text.strip().partition("\n")
-    return " ".join(message.split())
+    # An output without Unicode has dashes for the frames.
+    words = [word for word in shorten_help(message).split() if word.strip("-")]
+    return " ".join(words)
 
 
 def make_help_text() -> str:
@@ -296,13 +328,15 @@ def make_help_text() -> str:
         summary = (inspect.getdoc(verb.run) or "").partition("\n")[0]
         # The longest verb, crosscheck, and two spaces.
         lines.append(f"  {name:<12}{summary}")
+    for alias, name in ALIASES.items():
+        lines.append(f"  {alias:<12}The same as {name}.")
     lines += [
         "",
         "options:",
         "  -h, --help    Show this text.",
         "  --version     Show the version.",
         f"  {IMPORT_OPTION} MODULE",
-        "                After any command: import a module that registers tasks of a file.",
+        "                After any command: import a module that registers tasks.",
         "  --traceback   After any command: show where an error comes from.",
     ]
     return "\n".join(lines)

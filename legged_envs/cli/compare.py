@@ -16,7 +16,7 @@ class CompareCfg:
 
 
 def compare(cfg: CompareCfg) -> None:
-    """Print runs next to each other.
+    """Print the results of several runs in one table.
 
     The table shows the options in which they differ, their progress, when they walked, and the
     results of their evaluations.

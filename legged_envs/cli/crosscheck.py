@@ -4,10 +4,10 @@ from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 
 
 def crosscheck(cfg: CrosscheckCfg) -> None:
-    """Run one policy on several engines, and in a plain mj_step loop from its ONNX file alone.
+    """Run one policy on several physics engines (sim2sim).
 
-    The plain loop knows the robot only from the contract in the ONNX file. The report compares how
-    the robot walks in each, and shows where the runs part.
+    It also runs in a plain mj_step loop, which knows the robot only from the metadata in the ONNX
+    file. The report compares how the robot walks in each, and where the runs begin to differ.
     """
     # Before the engines are imported, which takes seconds.
     cfg.check()

@@ -70,7 +70,9 @@ class EvaluateCfg(MotionFileOptions):
 
 
 def evaluate(cfg: EvaluateCfg) -> None:
-    """Measure how well a policy walks, or imitates motions, on episodes it was not trained on."""
+    """Measure how well a policy walks or imitates motions.
+
+    The episodes are not those that it was trained on."""
     # Before PyTorch is imported and the policy is read.
     check_options(cfg)
     changes = dict(cfg.changes)

@@ -37,7 +37,7 @@ class ExportCfg:
 
 
 def export(cfg: ExportCfg) -> None:
-    """Write a policy with everything that runs it without this package.
+    """Export a policy with all that it needs on other machines.
 
     Writes policy.onnx and policy.safetensors, both with the contract between policy and robot, and
     scene.xml, the robot on its ground for plain MuJoCo. With --format, writes the files of another

@@ -52,7 +52,7 @@ class ListCfg:
 
 
 def list_tasks(cfg: ListCfg) -> None:
-    """List the tasks: what the robot does, and how well its pretrained policy does it.
+    """List the tasks, and how well their pretrained policies do.
 
     The numbers come from the file of the policy, where its evaluation is recorded.
     """

@@ -35,7 +35,7 @@ class MotionCfg:
 
 
 def motion(cfg: MotionCfg) -> None:
-    """Print what a motion file holds and whether a robot can do it, and film it.
+    """Describe a motion file, check it on a robot and film it.
 
     The motion of another robot or of a human is carried over to the robot's joints.
     """

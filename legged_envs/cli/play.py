@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from legged_envs.checks import check_number
+from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.cli.tiles import choose_tiles
 from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import TaskId, Value, check_size
@@ -20,7 +20,21 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 """Port of the page without `--port`."""
 DEFAULT_VIDEO = Path("play.mp4")
-"""Film that is written on a machine without a display."""
+"""Video that is written on a machine without a display."""
+FOLLOW = "follow"
+"""View of the camera that belongs to the model, which follows the robot."""
+VIEWS = {
+    "front": (0.95, 0.0, 0.3),
+    "behind": (-0.95, 0.0, 0.3),
+    "left": (0.0, 0.95, 0.3),
+    "right": (0.0, -0.95, 0.3),
+    "top": (-0.1, 0.0, 0.99),
+}
+"""Name of a view → direction from the robot to the camera, which moves with the robot."""
+NEAREST_VIEW = 1.0
+"""Distance of the camera from a robot without height, m."""
+HEIGHTS_AWAY = 2.5
+"""Increase of that distance per height of the robot's base."""
 
 
 @dataclass
@@ -67,6 +81,11 @@ class PlayCfg(MotionFileOptions):
     """Appearance of the robot, without effect on its physics: menagerie (the meshes of
     mujoco_menagerie: pip install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an
     MJCF file with the same bodies."""
+    camera: str = "follow"
+    """View of the robot in a window or a video: follow (the camera of the model), front, behind,
+    left, right or top."""
+    fps: int | None = None
+    """Frames per second of a video, at most one per control step. Default: 25."""
     web: bool = False
     """Serve a page for a browser, with plots and controls, for --seconds or until Ctrl-C."""
     num_envs: int = 1
@@ -82,9 +101,9 @@ class PlayCfg(MotionFileOptions):
 
 
 def play(cfg: PlayCfg) -> None:
-    """Watch a policy walk, or imitate motions, in a window, in a browser or as a video.
+    """Watch a policy in a window, in a browser or as a video.
 
-    In the window, arrows, Home, End and Enter drive the robot.
+    In the window, the arrow keys, Home, End and Enter drive the robot.
     """
     # Everything that can be wrong is checked before PyTorch is imported, which takes seconds.
     plain_id(cfg.task_id)
@@ -95,6 +114,7 @@ def play(cfg: PlayCfg) -> None:
     else:
         check_window_options(cfg)
     video = find_video_path(cfg)
+    check_frame_rate(cfg, video)
     command = make_command(cfg)
     changes = make_changes(cfg)
     from legged_envs.policy.foreign.summary import print_foreign
@@ -119,13 +139,17 @@ def play(cfg: PlayCfg) -> None:
         end = cfg.seconds or math.inf
         serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end, cfg.folder)
     else:
-        play_locally(cfg.task_id, task, policy, video, scenes, cfg.scan)
+        play_locally(cfg.task_id, task, policy, video, scenes, cfg.scan, cfg.fps)
 
 
 def check_web_options(cfg: PlayCfg) -> None:
     """Raise an error if no page can be served with these options."""
     if cfg.video is not None:
         raise ValueError("--web shows the robots in a browser: it takes no --video")
+    if cfg.camera != FOLLOW:
+        raise ValueError(
+            f"--web has a camera that the mouse moves: it takes no --camera {cfg.camera}"
+        )
     check_installed("viser", "trimesh", extra="web")
     # Before the environments are made, which takes seconds.
     check_port(HOST, DEFAULT_PORT if cfg.port is None else cfg.port)
@@ -158,6 +182,21 @@ def find_video_path(cfg: PlayCfg) -> Path | None:
         # Matplotlib has the font of the labels.
         check_installed("imageio_ffmpeg", "matplotlib")
     return video
+
+
+def check_frame_rate(cfg: PlayCfg, video: Path | None) -> None:
+    """Raise a ValueError if `--fps` is given without a video, or is out of its range.
+
+    Args:
+        cfg: Options of the command.
+        video: Path of the video. None: there is none.
+    """
+    if cfg.fps is None:
+        return
+    if video is None:
+        raise ValueError(f"--fps {cfg.fps} needs --video: a window shows each control step")
+    most = round(1.0 / make_task_cfg(cfg.task_id).sim.step_dt)
+    whole_number("--fps", cfg.fps, most=most)
 
 
 def make_command(cfg: PlayCfg) -> tuple[float, float, float] | None:
@@ -211,4 +250,20 @@ def make_changes(cfg: PlayCfg) -> dict[str, Any]:
 
         find_appearance(make_task_cfg(cfg.task_id).robot, cfg.appearance)
         changes["viewer.appearance"] = cfg.appearance
+    changes.update(choose_view(cfg))
     return changes
+
+
+def choose_view(cfg: PlayCfg) -> dict[str, Any]:
+    """Return the changes to the task that move its camera to the view of `--camera`, by path.
+
+    Raises:
+        ValueError: If there is no such view.
+    """
+    check_choice("--camera", cfg.camera, (FOLLOW, *VIEWS))
+    if cfg.camera == FOLLOW:
+        return {}
+    # A larger robot is seen from further away.
+    distance = NEAREST_VIEW + HEIGHTS_AWAY * make_task_cfg(cfg.task_id).robot.base_height
+    eye = tuple(distance * part for part in VIEWS[cfg.camera])
+    return {"viewer.eye": eye, "viewer.lookat": None, "viewer.origin_type": "asset_root"}

@@ -4,7 +4,7 @@ from legged_envs.evaluation.record_options import RecordCfg
 
 
 def record(cfg: RecordCfg) -> None:
-    """Record what a policy does on its task as a Minari dataset.
+    """Record episodes of a policy as a Minari dataset.
 
     The dataset holds whole episodes, with observations, actions, rewards, costs, terminations and
     truncations. Minari recovers the environment from it.

@@ -10,7 +10,9 @@ SWEEP_MODULES = ("ray", "pandas", "pyarrow")
 
 
 def sweep(cfg: SweepCfg) -> None:
-    """Train many runs that differ in seeds and settings, as many at once as cores allow.
+    """Train many runs with different seeds and settings.
+
+    As many runs as the cores allow train at the same time.
 
     Each run is an ordinary training with a run folder. Ray Tune schedules them, on this machine or
     on a cluster. A sweep that is interrupted is continued with --resume. At its end it writes

@@ -31,7 +31,7 @@ class TerrainReportCfg:
 
 
 def terrain(cfg: TerrainReportCfg) -> None:
-    """Make kinds of terrain, print how high and how steep they are, and draw them."""
+    """Generate kinds of terrain, and print and draw their heights."""
     # Help does not wait for this import.
     from legged_envs.terrains import GENERATORS, TerrainCfg
     from legged_envs.terrains.report import report

@@ -18,6 +18,74 @@ SEVERAL_VALUES = ("--changes", "--clips", "--motions", "--seeds", "--grid", "--r
 GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)
 """Options of `legged-envs` itself."""
 
+OTHER_NAMES = {
+    "--lr": ("--learning-rate",),
+    "--discount": ("--gamma",),
+    "--lambda": ("--gae-lambda",),
+    "--lam": ("--gae-lambda",),
+    "--entropy-coef": ("--entropy",),
+    "--ent-coef": ("--entropy",),
+    "--clip-param": ("--clip",),
+    "--clip-range": ("--clip",),
+    "--num-mini-batches": ("--mini-batches",),
+    "--minibatches": ("--mini-batches",),
+    "--batch-size": ("--mini-batches",),
+    "--num-steps": ("--steps-per-env",),
+    "--n-steps": ("--steps-per-env",),
+    "--steps": ("--iterations", "--seconds"),
+    "--timesteps": ("--iterations",),
+    "--total-timesteps": ("--iterations",),
+    "--max-iterations": ("--iterations",),
+    "--updates": ("--iterations",),
+    "--num-environments": ("--num-envs",),
+    "--nenvs": ("--num-envs",),
+    "--n-envs": ("--num-envs",),
+    "--robots": ("--num-envs",),
+    "--checkpoint": ("--policy", "--resume"),
+    "--ckpt": ("--policy", "--resume"),
+    "--load": ("--policy", "--resume"),
+    "--load-run": ("--policy", "--resume"),
+    "--model": ("--policy", "--resume"),
+    "--run": ("--policy", "--resume"),
+    "--pretrained": ("--policy", "--warm-start"),
+    "--finetune": ("--warm-start",),
+    "--out": ("--run-dir", "--video", "--json"),
+    "--output": ("--run-dir", "--video", "--json"),
+    "--log-dir": ("--run-dir",),
+    "--logdir": ("--run-dir",),
+    "--experiment-name": ("--run-dir",),
+    "--logger": ("--tracker",),
+    "--wandb": ("--tracker",),
+    "--engine": ("--sim",),
+    "--backend": ("--sim",),
+    "--simulator": ("--sim",),
+    "--physics": ("--sim",),
+    "--gpu": ("--device",),
+    "--cuda": ("--device",),
+    "--record-video": ("--video",),
+    "--save-video": ("--video",),
+    "--render": ("--video",),
+    "--mp4": ("--video",),
+    "--duration": ("--seconds", "--minutes"),
+    "--time": ("--seconds", "--minutes"),
+    "--speed": ("--vx",),
+    "--velocity": ("--vx",),
+    "--browser": ("--web",),
+    "--viser": ("--web",),
+    "--motion-file": ("--motions",),
+    "--override": ("--changes",),
+    "--set": ("--changes",),
+}
+"""Name of an option in other programs → names of the option here, the first that a verb has."""
+
+ADVICE = {
+    "--headless": "no window opens without a display, and a training opens none: leave it out",
+    "--task": "the task follows the command without an option: legged-envs train TASK_ID",
+    "--env": "the task follows the command without an option: legged-envs train TASK_ID",
+    "--env-id": "the task follows the command without an option: legged-envs train TASK_ID",
+}
+"""Option of other programs → what to do instead, as the end of a sentence."""
+
 
 def explain_unknown_word(word: str, options: type[Any]) -> str:
     """Return one sentence about a word that a verb does not know.
@@ -26,23 +94,63 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
         word: The word.
         options: Dataclass of the verb's options.
     """
-    known = [*option_names(options), *GENERAL_OPTIONS]
+    known = [*all_option_names(options), *GENERAL_OPTIONS]
     # tyro knows the options of an algorithm only after its name on the command line.
     if issubclass(options, TrainCfg):
-        owners = []
-        for algorithm, algorithm_options in ALGORITHMS.items():
-            names = option_names(algorithm_options)
-            known.extend(names)
-            if word in names:
-                owners.append(algorithm)
+        owners = algorithms_with(word)
         if owners:
             return (
                 f"{word} is an option of {', '.join(owners)}: "
                 f"it must follow one of {', '.join(ALGORITHMS)}"
             )
         known.extend(ALGORITHMS)
+    for name in OTHER_NAMES.get(word, ()):
+        if name in known:
+            # Only training has options that stand in no other place.
+            owners = [] if name in option_names(options) else algorithms_with(name)
+            place = f", an option that follows the word {owners[0]}" if owners else ""
+            return f"unexpected {word!r}; did you mean {name!r}{place}?"
     question = did_you_mean(word, known)
     return f"unexpected {word!r}; {question}".rstrip("; ")
+
+
+def check_foreign_options(words: Sequence[str], options: type[Any]) -> None:
+    """Refuse options of other programs that have no counterpart here, with what to do instead.
+
+    Args:
+        words: The words after the name of a verb.
+        options: Dataclass of the verb's options.
+
+    Raises:
+        ValueError: If there is such an option. The message names it.
+    """
+    for word in words:
+        name = word.partition("=")[0]
+        if name in ADVICE and name not in option_names(options):
+            raise ValueError(f"unexpected {name!r}; {ADVICE[name]}")
+
+
+def algorithms_with(name: str) -> list[str]:
+    """Return the algorithms that have an option, such as ``--learning-rate``."""
+    owners = []
+    for algorithm, options in ALGORITHMS.items():
+        if name in option_names(options):
+            owners.append(algorithm)
+    return owners
+
+
+def all_option_names(options: type[Any]) -> list[str]:
+    """Return the names of all options of a verb, with those of all algorithms for a training.
+
+    Args:
+        options: Dataclass of the verb's options.
+    """
+    names = option_names(options)
+    if issubclass(options, TrainCfg):
+        for algorithm_options in ALGORITHMS.values():
+            names.extend(option_names(algorithm_options))
+    # In the order in which they are found first.
+    return list(dict.fromkeys(names))
 
 
 def check_repeated_options(words: Sequence[str]) -> None:

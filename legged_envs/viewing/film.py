@@ -44,8 +44,9 @@ def film_policy(
     scenes: Sequence[Scene] = (),
     show: Show = show_nothing,
     scan: bool = False,
+    fps: int | None = None,
 ) -> None:
-    """Write an mp4 film of a robot under a policy.
+    """Write an mp4 video of a robot under a policy.
 
     Args:
         task_id: Registered id of the task.
@@ -55,12 +56,14 @@ def film_policy(
         scenes: Velocity commands or clips to film, in order. Empty: those of :func:`make_scenes`.
         show: Function that reports the progress.
         scan: True: also draw the points of the ground whose heights the policy observes.
+        fps: Largest number of frames per second. None: ``FRAMES_PER_SECOND``.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
     """
     with closing(make_watched_envs(task_id, cfg, policy, scan)) as envs:
-        film(envs, policy, tuple(policy.inputs), scenes or make_scenes(cfg), path, show)
+        groups = tuple(policy.inputs)
+        film(envs, policy, groups, scenes or make_scenes(cfg), path, show, fps)
 
 
 def film(
@@ -70,8 +73,9 @@ def film(
     scenes: Sequence[Scene],
     path: Path,
     show: Show = show_nothing,
+    fps: int | None = None,
 ) -> None:
-    """Write an mp4 film of the first robot and, next to it, of the reference that it imitates.
+    """Write an mp4 video of the first robot and, next to it, of the reference that it imitates.
 
     Args:
         envs: Environments that were made with ``EVALUATION_ENV_OPTIONS``.
@@ -80,13 +84,14 @@ def film(
         scenes: Velocity commands or clips to film, in order.
         path: Path of the mp4 file to write. If filming fails, the file is removed.
         show: Function that reports the progress.
+        fps: Largest number of frames per second. None: ``FRAMES_PER_SECOND``.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
     """
     core = unwrap(envs)
-    # A film plays in real time, so frames are whole numbers of control steps apart.
-    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
+    # A video plays in real time, so frames are whole numbers of control steps apart.
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * (fps or FRAMES_PER_SECOND))))
     moments = watch(envs, policy, groups, scenes)
     frames = _render_frames(core, moments, steps_per_frame)
     num_steps = sum(round(scene.seconds / core.step_dt) for scene in scenes)

@@ -24,8 +24,9 @@ def play(
     video: Path | None,
     scenes: Sequence[Scene],
     scan: bool = False,
+    fps: int | None = None,
 ) -> None:
-    """Show a robot under a policy: live in a window, or in an mp4 film.
+    """Show a robot under a policy: live in a window, or in an mp4 video.
 
     Args:
         task_id: Registered id of the task.
@@ -34,13 +35,14 @@ def play(
         video: Path of the mp4 file to write. None: open a window, which needs a display.
         scenes: Velocity commands or clips to show one after the other, each for a time.
         scan: True: also draw the points of the ground whose heights the policy observes.
+        fps: Frames per second of the video. None: 25.
     """
     if video is None:
         play_in_window(task_id, cfg, policy, scenes, scan)
         return
     console = Console()
     with showing(console, LINE_INTERVAL) as show:
-        film_policy(task_id, cfg, policy, video, scenes, show, scan)
+        film_policy(task_id, cfg, policy, video, scenes, show, scan, fps)
     # rich would take brackets in a path for its markup.
     console.print(f"wrote {video}", markup=False)
 

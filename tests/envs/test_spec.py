@@ -222,7 +222,12 @@ def test_one_robot_is_shown_in_a_window_in_real_time(monkeypatch: pytest.MonkeyP
         gym.make(FLAT, render_mode="human")
     with pytest.raises(ValueError, match=r"render_mode='human'.*gymnasium\.make\("):
         gym.make_vec(FLAT, num_envs=2, render_mode="human")
-    monkeypatch.setenv("DISPLAY", ":0")
+    # A display that there is not: then as if there were one.
+    monkeypatch.setenv("DISPLAY", ":77")
+    with pytest.raises(RuntimeError, match="no display"):
+        gym.make(FLAT, render_mode="human")
+    for module in ("pictures", "single"):
+        monkeypatch.setattr(f"legged_envs.envs.{module}.has_display", lambda: True)
     env = gym.make(FLAT, render_mode="human")
     robot: Any = env.unwrapped
     shown: list[float] = []

@@ -66,7 +66,11 @@ class MujocoSimulation(ModelSimulation):
         scene: SceneCfg | None = None,
     ):
         if device.type != "cpu":
-            raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
+            raise ValueError(
+                f"sim='mujoco' runs on device='cpu', got device={str(device)!r}: on a GPU take "
+                "sim='mujoco_warp' (pip install 'legged-envs[warp]') or sim='genesis' "
+                "(pip install 'legged-envs[genesis]')"
+            )
         super().__init__(robot, cfg, num_envs, device)
         scene = scene or SceneCfg()
         model = self._make_model(scene, model)
