@@ -50,7 +50,7 @@ def read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | No
         return None if words == [NONE] else spec.instance_from_str(words)
 
     def is_value(value: Any) -> bool:
-        return value is None or spec.is_instance(value)
+        return value is None or bool(spec.is_instance(value))
 
     def write(value: Any) -> list[str]:
         return [NONE] if value is None else spec.str_from_instance(value)
