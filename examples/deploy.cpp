@@ -4,6 +4,8 @@
 //   M=$(python -c "import mujoco; print(mujoco.__path__[0])")    # headers and library of pip's MuJoCo
 //   c++ -O2 -std=c++17 examples/deploy.cpp -I "$M/include" "$M"/libmujoco.* -Wl,-rpath,"$M" -o deploy
 //   ./deploy go2 0.8 0 0 [targets.csv]    vx, vy, m/s, and wz, rad/s, for 10 s; targets of all joints in every step
+//
+// A policy with gaits also takes gait=pace period=0.4 clearance=0.08 height=0.28 pitch=0, any of them.
 
 #include <algorithm>
 #include <cmath>
@@ -262,8 +264,77 @@ struct Measured {
   Numbers scan;                                 // how far the ground is below the base, m; empty without a scan
 };
 
+double finite(const std::string& word) {
+  std::size_t end = 0;
+  double number = NAN;
+  try {
+    number = std::stod(word, &end);
+  } catch (const std::logic_error&) {
+  }
+  if (end != word.size() || !std::isfinite(number)) throw std::runtime_error(word + " is no finite number");
+  return number;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string result;
+  for (const std::string& word : words) result += (result.empty() ? "" : ", ") + word;
+  return result;
+}
+
 const std::set<std::string> KNOWN = {"command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock",
                                      "height_scan"};
+const std::set<std::string> KNOWN_WITH_GAITS = {"gait", "gait_style", "clock_sin", "clock_cos"};
+
+// The gait and its style, for a policy that changes its gait while it walks: the contract's entry "gait_command".
+struct Gait {
+  Json choice;  // no object: the policy has no gaits
+  std::vector<std::string> names = {"period", "clearance", "height", "pitch"};  // of the style, in this order
+  Numbers style;
+  std::string gait;
+  double stride = 0.0;  // time, in strides
+
+  void read(const Json& about) {
+    choice = about;
+    gait = choice["gaits"].keys.at(0);
+    for (const std::string& name : names) {
+      const Numbers range = choice[name].numbers();
+      style.push_back((range.at(0) + range.at(1)) / 2.0);
+    }
+  }
+  void set(const std::string& name, const std::string& value) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (choice.kind != 'o') throw std::runtime_error("the policy has no " + name + ", only a velocity");
+    if (name == "gait") {
+      if (!choice["gaits"].has(value))
+        throw std::runtime_error("gait must be within " + joined(choice["gaits"].keys) + ", got " + value);
+      gait = value;
+      return;
+    }
+    if (found == names.end())
+      throw std::runtime_error("the policy has no " + name + ", only " + joined(names) + ", gait");
+    const Numbers range = choice[name].numbers();
+    const double number = finite(value);
+    if (number < range[0] || number > range[1])
+      throw std::runtime_error(name + " must be within " + std::to_string(range[0]) + ", " + std::to_string(range[1]) +
+                               ", got " + value);
+    style[found - names.begin()] = number;
+  }
+  // Which feet swing together, how, and the time of each foot, which goes on by dt seconds.
+  void observe(const Numbers& command, double dt, std::map<std::string, Numbers>& now) {
+    const Numbers offsets = choice["gaits"][gait].numbers();
+    const double moves = std::hypot(command[0], command[1], command[2]) > choice["still"].number ? 1.0 : 0.0;
+    for (const char* name : {"gait", "clock_sin", "clock_cos"}) now[name].clear();
+    for (double offset : offsets) now["gait"].push_back(std::cos(2 * mjPI * offset));
+    now["gait_style"] = style;
+    for (const Json& row : choice["phase_offsets"].items) {
+      double turns = stride;
+      for (std::size_t i = 0; i < offsets.size(); ++i) turns += row.items.at(i).number * offsets[i];
+      now["clock_sin"].push_back(moves * std::sin(2 * mjPI * turns));
+      now["clock_cos"].push_back(moves * std::cos(2 * mjPI * turns));
+    }
+    stride += dt / style[0];
+  }
+};
 
 struct Controller {
   Network network;
@@ -271,6 +342,7 @@ struct Controller {
   Numbers fallback, scale, rest, action;
   std::vector<std::size_t> driven;  // the joint of each action
   std::vector<Row> memory;          // of the network; an episode begins with zeros
+  Gait gait;
   double time = 0.0;
   std::size_t kept = 1;
   std::deque<std::map<std::string, Numbers>> past;  // the newest first
@@ -289,13 +361,15 @@ struct Controller {
     }
     if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
+    if (about.has("gait_command")) gait.read(about["gait_command"]);
     if (about.has("memory"))
       for (const Json& size : about["memory"].items) memory.emplace_back(static_cast<std::size_t>(size.number), 0.0f);
     for (const Json& term : about["observation"].items)
       if (term.has("steps_ago")) kept = std::max(kept, 1 + static_cast<std::size_t>(term["steps_ago"].number));
     for (const Json& terms : about["inputs"].items)
       for (const Json& term : terms.items)
-        if (term.has("own") || !KNOWN.count(term["name"].text))
+        if (term.has("own") || !(KNOWN.count(term["name"].text) ||
+                                 (gait.choice.kind == 'o' && KNOWN_WITH_GAITS.count(term["name"].text))))
           throw std::runtime_error("this loop cannot observe " + term["name"].text);
     if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
@@ -313,6 +387,7 @@ struct Controller {
     for (std::size_t i = 0; i < fallback.size(); ++i) now["joint_pos"][i] -= fallback[i];
     now["height_scan"] = robot.scan;
     now["clock"] = {std::sin(2 * mjPI * stride), std::cos(2 * mjPI * stride)};
+    if (gait.choice.kind == 'o') gait.observe(command, about["control_dt"].number, now);
     past.push_front(now);
     if (past.size() > kept) past.pop_back();
 
@@ -458,30 +533,28 @@ struct Robot {
   }
 };
 
-double finite(const std::string& word) {
-  std::size_t end = 0;
-  double number = NAN;
-  try {
-    number = std::stod(word, &end);
-  } catch (const std::logic_error&) {
+int main(int count, char** given) {
+  std::vector<std::string> words, style;
+  for (int i = 1; i < count; ++i) {
+    const bool is_style = i > 1 && std::strchr(given[i], '=');
+    (is_style ? style : words).push_back(given[i]);
   }
-  if (end != word.size() || !std::isfinite(number)) throw std::runtime_error(word + " is no finite number");
-  return number;
-}
-
-int main(int count, char** words) {
-  if (count < 5) {
-    std::fprintf(stderr, "usage: %s FOLDER VX VY WZ [TARGETS.csv]\n", words[0]);
+  if (words.size() < 4) {
+    std::fprintf(stderr, "usage: %s FOLDER VX VY WZ [TARGETS.csv] [gait=NAME] [period=S] ...\n", given[0]);
     return 2;
   }
   try {
-    const std::string folder = words[1];
-    const Numbers command = {finite(words[2]), finite(words[3]), finite(words[4])};
+    const std::string folder = words[0];
+    const Numbers command = {finite(words[1]), finite(words[2]), finite(words[3])};
     Controller controller(folder + "/policy.safetensors");
+    for (const std::string& word : style) {
+      const std::size_t equals = word.find('=');
+      controller.gait.set(word.substr(0, equals), word.substr(equals + 1));
+    }
     Robot robot(folder + "/scene.xml", controller.about);
     std::ofstream table;
-    if (count > 5) table.open(words[5]);
-    if (!table) throw std::runtime_error(std::string(words[5]) + " cannot be written");
+    if (words.size() > 4) table.open(words[4]);
+    if (!table) throw std::runtime_error(words[4] + " cannot be written");
     table.precision(17);
     while (controller.time < 10.0) {
       const Numbers target = controller(command, robot.read());

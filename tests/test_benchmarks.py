@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ import mujoco.batch
 import numpy as np
 import pytest
 
-from benchmarks import ab, isaacgym, loops, physics, storage, throughput
+from benchmarks import ab, isaacgym, loops, physics, scaling, storage, throughput
 from benchmarks.ab import Tree, measure
+from legged_envs.envs import make_core
+from legged_envs.tasks import make_task_cfg
+from legged_envs.training.options import PPOCfg
 
 GO2 = "Legged/Go2-Flat-v0"
 MIMIC = "Legged/Go2-Mimic-v0"
@@ -182,3 +186,47 @@ def test_memory_is_that_of_the_environments_that_are_not_given_back() -> None:
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="checkout"):
         Tree(tmp_path)
+
+
+# --- scaling ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_model_of_a_training_finds_the_times_that_measurements_were_made_of() -> None:
+    algo = PPOCfg()
+    traffic = {"parameters": 1000, "messages": 4, "size": 16_000}
+    rows = []
+    for processes, robots in ((1, 100), (2, 800), (64, 6400)):
+        each = robots // processes
+        rollout = algo.steps_per_env * (2e-3 + 80e-6 * each)
+        samples = algo.epochs * algo.steps_per_env * each
+        update = algo.epochs * algo.mini_batches * 5e-3 + 7e-6 * samples
+        if processes == 64:
+            # More processes than cores take turns: they are left out.
+            update *= 32.0
+        row = {"processes": processes, "robots": robots, "rollout": rollout, "update": update}
+        rows.append({**row, "spread": 0.1})
+    machine = {"cores": 2}
+    contents = {"machine": machine, "noise": 0.0, "spread": 0.0, "traffic": traffic}
+    model = scaling.fit({**contents, "measurements": rows}, algo)
+    found = (model.step, model.robot, model.fixed, model.sample)
+    assert found == pytest.approx((2e-3, 80e-6, 5e-3, 7e-6))
+    alone = 400 * algo.steps_per_env / (rows[1]["rollout"] + rows[1]["update"])
+    assert model.speed(1, 400, algo) == pytest.approx(alone)
+    # Each of 4 sums takes 2 · 7 rounds; 8 processes send 7/8 of the bytes twice.
+    sums = model.seconds(8, 400, algo)["sums"]
+    assert sums == pytest.approx(4 * 14 * 50e-6 + 2 * 7 / 8 * 16_000 / 125e6)
+    with pytest.raises(ValueError, match=r"\[100\]"):
+        scaling.fit({**contents, "measurements": rows[:1]}, algo)
+
+
+def test_an_update_sends_the_gradients_once_for_each_step_of_the_optimiser() -> None:
+    algo = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16,))
+    found = scaling.traffic_of(GO2, algo)
+    with contextlib.closing(make_core(make_task_cfg(GO2), 1)) as core:
+        sizes = core.group_sizes
+        actions = core.actions.size
+    actor = 16 * (sizes["policy"] + 1) + 17 * actions + actions
+    critic = 16 * (sizes.get("critic", sizes["policy"]) + 1) + 17
+    assert found.parameters == actor + critic
+    gradients = 4 * 4 * found.parameters
+    assert gradients < found.size < gradients + 4000

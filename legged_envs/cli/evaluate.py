@@ -1,6 +1,6 @@
 """Implements `legged-envs eval`."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from legged_envs.policy.header import (
 )
 from legged_envs.runs.motion_options import MotionFileOptions
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
-from legged_envs.runs.run_folder import write_json
+from legged_envs.runs.run_folder import CHECKPOINT, write_json
 from legged_envs.system_checks import check_output
 from legged_envs.tasks import plain_id
 
@@ -57,6 +57,10 @@ class EvaluateCfg(MotionFileOptions):
     harsh: bool = False
     """Evaluate under harsh conditions: slippery ground, a payload, delayed actions, more noise, and
     commands that are reversed at speed. For tasks that follow velocity commands."""
+    scheme: bool = False
+    """Also measure what the training scheme of a run learnt: the error of its velocity estimate
+    (ee, dreamwaq, him), or its teacher next to its student (ts, cts). For run folders with a
+    checkpoint."""
     record: bool = False
     """Write the numbers into the policy's file, where `legged-envs list` finds them. Only for the
     policy's own task."""
@@ -96,6 +100,8 @@ def evaluate(cfg: EvaluateCfg) -> None:
     if cfg.record:
         key = HARSH_KEY if cfg.harsh else EVALUATION_KEY
         record_evaluation(file, {"seed": seed, **numbers}, key)
+    if cfg.scheme:
+        numbers["scheme"] = measure_scheme(cfg, task, seed, numbers)
     if cfg.json is not None:
         conditions = {
             "task_id": cfg.task_id,
@@ -148,6 +154,43 @@ def run_evaluation(
     return result.as_dict()
 
 
+def measure_scheme(
+    cfg: EvaluateCfg, task: "TaskCfg", seed: int, student: dict[str, Any]
+) -> dict[str, Any]:
+    """Evaluate what the scheme of a run learnt, and print the results.
+
+    Args:
+        cfg: Options of the command.
+        task: Task of the policy, with all changes.
+        seed: Seed of the episodes.
+        student: Results of the policy.
+
+    Returns:
+        The results, as JSON values.
+    """
+    from rich.console import Console
+
+    from legged_envs.runs.progress import LINE_INTERVAL, showing
+    from legged_envs.training.scheme_evaluation import evaluate_scheme
+
+    assert cfg.policy is not None
+    console = Console()
+    with showing(console, LINE_INTERVAL) as show:
+        result = evaluate_scheme(
+            cfg.task_id,
+            task,
+            cfg.policy,
+            cfg.episodes,
+            seed,
+            sim=cfg.sim,
+            device=cfg.device,
+            harsh=cfg.harsh,
+            show=show,
+        )
+    result.print(student, console)
+    return asdict(result)
+
+
 def check_options(cfg: EvaluateCfg) -> None:
     """Check the options as far as possible without the policy.
 
@@ -179,6 +222,11 @@ def check_options(cfg: EvaluateCfg) -> None:
         raise ValueError(
             "--record writes into a policy file of this package: "
             "write the numbers of another framework's policy to a file with --json"
+        )
+    if cfg.scheme and (cfg.policy is None or not (cfg.policy / CHECKPOINT).is_file()):
+        raise ValueError(
+            f"--scheme reads {CHECKPOINT} of a run: give its folder as --policy, "
+            f"got {str(cfg.policy)!r}"
         )
     check_output("--picture", cfg.picture, endings=(".png",))
     if cfg.picture is not None:

@@ -312,13 +312,16 @@ class VelocityCommand(CommandTerm):
         self._resampling.start(env_ids, draw[:, 5])
 
     def _find_kind_ranges(self) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Return columns of tiles with other ranges, (k,), and their bounds (low, high), (3,)."""
+        """Return columns of tiles with other ranges, (k,), and their bounds (low, high), (3,).
+
+        A bound is NaN where the kind has the range of all tiles, which :meth:`set_range` changes.
+        """
         ground = self._env.sim.ground
         found = []
         for kind, ranges in self.cfg.kind_ranges.items():
             kinds = () if ground is None else ground.terrain.kinds
             columns = [column for column, name in enumerate(kinds) if name == kind]
-            spans = [ranges.get(name, getattr(self.cfg, name)) for name in VELOCITY_RANGES]
+            spans = [ranges.get(name, (torch.nan, torch.nan)) for name in VELOCITY_RANGES]
             bounds = torch.tensor(spans, dtype=torch.float32, device=self._env.device)
             low, high = bounds.unbind(1)
             found.append((torch.tensor(columns, device=self._env.device), low, high))
@@ -331,7 +334,9 @@ class VelocityCommand(CommandTerm):
         share = self._random.uniform(0.0, 1.0, 3, env_ids)
         if ground is None:
             return
-        for columns, low, high in self._kind_ranges:
+        for columns, own_low, own_high in self._kind_ranges:
+            low = torch.where(own_low.isnan(), self._low[:3], own_low)
+            high = torch.where(own_high.isnan(), self._high[:3], own_high)
             is_on_kind = torch.isin(ground.columns[env_ids], columns).unsqueeze(1)
             command.copy_(torch.where(is_on_kind, low + share * (high - low), command))
 

@@ -174,6 +174,8 @@ class GaitCommand(CommandTerm):
         self.sides = self._tensor([sides[name] for name in foot_names])
         """Signs of x (front 1, rear −1) and y (left 1, right −1) of each foot. Shape:
         (num_feet, 2)."""
+        self._hip_places: dict[tuple[float, float], torch.Tensor] = {}
+
         self.level = torch.full((len(cfg.gaits),), cfg.level, device=env.device)
         """Share of each range from which the styles of each gait are drawn now.
 
@@ -225,6 +227,23 @@ class GaitCommand(CommandTerm):
     def pitch(self) -> torch.Tensor:
         """Commanded pitch of the base, rad, positive with the nose down. Shape: (num_envs,)."""
         return self.value[:, 6]
+
+    def hip_places(self, length: float, width: float) -> torch.Tensor:
+        """Return the place below the hip of each foot, relative to the base, m.
+
+        Args:
+            length: Distance of front and rear feet, m.
+            width: Distance of left and right feet, m.
+
+        Returns:
+            Places, the same tensor in each step. Shape: (num_feet, 2).
+        """
+        places = self._hip_places.get((length, width))
+        if places is None:
+            size = torch.tensor((length, width), device=self._env.device)
+            places = 0.5 * size * self.sides
+            self._hip_places[length, width] = places
+        return places
 
     def average_shared(self, average: Average) -> None:
         """Average the levels of the gaits over the processes of a training."""

@@ -182,8 +182,7 @@ def raibert_heuristic(
         command: Name of the velocity command.
     """
     term = env.commands.terms[gait]
-    size = torch.tensor((length, width), device=env.device)
-    hips = 0.5 * size * term.sides
+    hips = term.hip_places(length, width)
     velocity = _velocity_at(hips, env.commands[command])
     # 1/2 as the foot lands, −1/2 as it leaves the ground.
     share = (1.0 - 2.0 * term.foot_phase).abs() - 0.5

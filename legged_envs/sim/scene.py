@@ -36,8 +36,8 @@ It is above 0, because some tasks let their robot fall.
 HEIGHTS_FILE = "terrain.bin"
 """Name of the file of a terrain's heights in a model. The format is MuJoCo's own: rows and columns
 as int32, then heights as float32, row by row."""
-MIN_TERRAIN_HEIGHT = 1e-3
-"""Smallest height range of MuJoCo's height field, m. MuJoCo does not accept 0 for flat ground."""
+FLAT_TERRAIN_HEIGHT = 1e-3
+"""Height range of MuJoCo's height field for flat ground, m. MuJoCo does not accept 0."""
 PICTURE_SIZE = (1920, 1080)
 """Largest width and height of a picture, pixels."""
 AXIS_TOLERANCE = 1e-6
@@ -147,8 +147,8 @@ def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     half_x = 0.5 * terrain.horizontal_scale * (num_x - 1)
     half_y = 0.5 * terrain.horizontal_scale * (num_y - 1)
     lowest = float(terrain.heights.min())
-    # MuJoCo refuses a height field without height.
-    span = max(float(terrain.heights.max()) - lowest, MIN_TERRAIN_HEIGHT)
+    # The true range, however small: MuJoCo stretches the heights to the range that it is given.
+    span = (float(terrain.heights.max()) - lowest) or FLAT_TERRAIN_HEIGHT
     # MuJoCo's rows run along y, and its heights from 0 to 1 above the lowest point. They are given
     # as a file in memory: MuJoCo would take an array element by element, which is slow.
     shape = np.array([num_y, num_x], np.int32)

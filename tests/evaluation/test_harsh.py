@@ -78,6 +78,28 @@ def test_on_rough_ground_robots_walk_straight_on() -> None:
     assert first[:, 2].abs().max() < 1e-4
 
 
+def test_robots_on_rough_ground_turn_to_their_heading_only_while_they_walk() -> None:
+    # Inversions of the training are not those of the phases.
+    changes = {"commands.velocity.inversion_fraction": 1.0}
+    cfg = override(make_task_cfg(BLIND), changes)
+    core = make_core(harsh.harsh_cfg(evaluation_cfg(cfg), cfg), 8, array="torch")
+    core.reset(seed=3)
+    term = core.commands.terms["velocity"]
+    term.heading = term.heading + 0.5
+    rows = []
+    for _ in range(round(harsh.EPISODE_SECONDS / DT) - 1):
+        core.commands.advance()
+        rows.append(core.commands["velocity"].clone())
+    core.close()
+    seen = torch.stack(rows)
+    for standing in (0.5, 18.5):
+        assert not at(seen, standing).any()
+    for walking, sign in ((1.5, 1.0), (9.5, -1.0), (12.0, 1.0)):
+        assert (at(seen, walking)[:, 0] * sign > 0.0).all()
+        turn = min(0.5 * term.cfg.heading_stiffness, term.cfg.ang_vel_z[1])
+        torch.testing.assert_close(at(seen, walking)[:, 2], torch.full((8,), turn))
+
+
 @pytest.mark.parametrize("task", WALKS)
 def test_every_velocity_task_can_be_harsh_and_others_say_why_not(task: str) -> None:
     cfg = make_task_cfg(task)

@@ -303,6 +303,9 @@ def test_raibert_is_its_formula(moved):
             expected[i] += ((turned @ feet[i, foot, :2] - place) ** 2).sum()
     actual = gait_rewards.raibert_heuristic(moved, length=0.4, width=0.3)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
+    # Hips of another size are others, and those of one size are not computed in each step.
+    assert command.hip_places(0.6, 0.3)[:, 0].abs().tolist() == pytest.approx([0.3] * 4)
+    assert command.hip_places(0.4, 0.3) is command.hip_places(0.4, 0.3)
 
 
 # --- observations and curriculum ----------------------------------------------------------------

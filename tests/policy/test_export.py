@@ -480,28 +480,74 @@ def test_the_example_runs_without_the_package(
         )
 
 
-def test_the_loop_in_cpp_is_that_in_python(
-    folders: dict[str, Path],
-    rough_folder: Path,
-    scheme_folders: dict[str, Path],
-    tmp_path: Path,
-) -> None:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The loop in C++, compiled."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("there is no C++ compiler")
-    program, home = tmp_path / "deploy", mujoco.__path__[0]
+    program, home = tmp_path_factory.mktemp("cpp") / "deploy", mujoco.__path__[0]
     options = ["-std=c++17", "-I", f"{home}/include", f"-Wl,-rpath,{home}"]
     libraries = [str(path) for path in Path(home).glob("libmujoco.*")]
     source = str(ROOT / "examples" / "deploy.cpp")
     subprocess.run(
         [compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120
     )
+    return program
+
+
+def test_the_loop_in_cpp_follows_a_gait_command_as_the_environment_does(
+    program: Path, tmp_path: Path
+) -> None:
+    style = {"period": 0.4, "clearance": 0.08, "height": 0.28, "pitch": 0.1}
+    core = environment(GAITS, (0.5, 0.0, 0.0))
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(core.group_sizes["policy"], core.actions.size).requires_grad_(False)
+    meaning = contract(GAITS, core)
+    # Without what the robot feels, two simulations get the same targets however far they part.
+    at, kept = 0, ("command", "action", "gait", "gait_style", "clock_sin", "clock_cos")
+    for term in meaning["inputs"]["policy"]:
+        if term["name"] not in kept:
+            layer.weight[:, at : at + term["size"]] = 0.0
+        at += term["size"]
+    save_policy(tmp_path / "policy.safetensors", layer, meaning)
+    (tmp_path / "scene.xml").write_text(scene_xml(core.cfg))
+    core.reset(seed=0)
+    term = core.commands.terms["gait"]
+    term.stride_time = torch.zeros(1)
+    term.hold_gait("pace", **style)
+    core.commands.terms["velocity"].hold(torch.tensor([0.5, 0.0, 0.0]))
+    observation, targets = core.observe_again(), []
+    for _ in range(500):
+        action = layer(observation).clamp(-core.actions.limit, core.actions.limit)
+        targets.append(core.actions.terms["joint_position"].targets(action)[0].clone())
+        observation = core.step(action)[0]
+    core.close()
+    table = tmp_path / "targets.csv"
+    words = [str(program), str(tmp_path), "0.5", "0", "0", str(table), "gait=pace"]
+    words += [f"{name}={value}" for name, value in style.items()]
+    subprocess.run(words, check=True, timeout=60)
+    expected = torch.stack(targets)
+    assert expected.std(dim=0).min() > 0.01  # the gait moves every joint
+    np.testing.assert_allclose(np.loadtxt(table, delimiter=",")[:500], expected, atol=1e-4)
+
+
+def test_the_loop_in_cpp_is_that_in_python(
+    program: Path,
+    folders: dict[str, Path],
+    rough_folder: Path,
+    scheme_folders: dict[str, Path],
+    tmp_path: Path,
+) -> None:
     cases = [(folders[task_id], command) for task_id, command in WALKS]
     cases.append((rough_folder, (0.6, 0.0, 0.0)))
     for name, changes in CHANGED.items():
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
         write_changed(folder, G1 if "gait" in name else GO2, changes)
         cases.append((folder, (0.5, 0.0, 0.0)))
+    (gaits := tmp_path / "gaits").mkdir()
+    write_changed(gaits, GAITS, {})
+    cases.append((gaits, (0.5, 0.0, 0.0)))
     for name in ("teacher and student", "LSTM", "GRU"):
         cases.append((scheme_folders[name], (0.5, 0.0, 0.0)))
     calm = [scheme_folders[name] for name in CALM_SCHEMES]
@@ -540,6 +586,10 @@ def test_the_loop_in_cpp_is_that_in_python(
         (f"{mimic} 0 0 0", 1, "this loop cannot observe command"),
         (f"{tmp_path} 0 0 0", 1, "is no safetensors file"),
         ("", 2, "usage: "),
+        (f"{gaits} 0 0 0 gait=amble", 1, "gait must be within trot, pace, bound, pronk, got amble"),
+        (f"{gaits} 0 0 0 period=2", 1, "period must be within "),
+        (f"{gaits} 0 0 0 tail=1", 1, "the policy has no tail, only period, clearance, height"),
+        (f"{folders[GO2]} 0 0 0 period=0.4", 1, "the policy has no period, only a velocity"),
         (f"{folders[GO2]} 0.5 fast 0", 1, "fast is no finite number"),
         (f"{folders[GO2]} 0.5 nan 0", 1, "nan is no finite number"),
         (f"{folders[GO2]} 0.5 0 0 {tmp_path}/nowhere/a.csv", 1, "nowhere/a.csv cannot be written"),

@@ -83,6 +83,19 @@ def test_heights_are_those_of_the_surface_that_the_engine_collides_with(
     assert np.allclose(ground.height(x, y), hits, atol=3e-5)
 
 
+def test_heights_below_a_millimetre_are_not_stretched_to_one() -> None:
+    heights = rng().uniform(-2e-4, 2e-4, (21, 21)).astype(np.float32)
+    terrain = make_terrain(TerrainCfg(source=heights, border=0.0, first_levels=(0, 0)))
+    ground = Ground(terrain, 1, torch.device("cpu"))
+    engine = compiled(ground)
+    x, y = inside(ground, 50)
+    hits = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        hits.append(0.1 - cast(engine, (a, b, 0.1), (0.0, 0.0, -1.0)))
+    assert np.std(hits) > 5e-5
+    assert np.allclose(ground.height(x, y), hits, atol=1e-6)
+
+
 def test_look_ups_are_what_is_computed_by_hand(ground: Ground) -> None:
     x, y = inside(ground, 200)
     heights, scale = ground.terrain.heights.astype(float), ground.terrain.horizontal_scale
@@ -532,6 +545,14 @@ def test_robots_on_tiles_of_a_kind_have_commands_of_its_ranges(make_vec: Any) ->
     assert 2.0 <= forwards[flat].min() < 2.1 and 2.9 < forwards[flat].max() <= 3.0
     assert -1.0 <= forwards[~flat].min() < -0.9 and 0.9 < forwards[~flat].max() <= 1.0
     assert sideways.abs().max() <= 0.5 and sideways[flat].std() > 0.2
+    # A range that is set later is that of all kinds without their own.
+    term = env.commands.terms["velocity"]
+    term.set_range("lin_vel_x", 0.1, 0.2)
+    term.set_range("lin_vel_y", 0.4, 0.45)
+    env.reset(seed=0)
+    forwards, sideways, _ = env.commands["velocity"].unbind(1)
+    assert forwards[flat].min() >= 2.0 and forwards[~flat].max() <= 0.2
+    assert sideways.min() >= 0.4 and sideways.max() <= 0.45
 
 
 def test_slip_is_along_the_slope(make_vec: Any) -> None:
