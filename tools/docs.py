@@ -7,6 +7,8 @@ of the gallery. Every link of the finished site is checked.
 import io
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -23,6 +25,8 @@ COMMAND_LINE_MARK = "<!-- command line -->"
 """Stands in a page for the help of every command."""
 FILMS_MARK = "<!-- films -->"
 """Stands in a page for the films of the gallery."""
+ROBOTS_MARK = "<!-- robots in the browser -->"
+"""Stands in a page for the robots that run in the browser, see `tools/browser.py`."""
 FILM = (
     '<figure><video src="{0}.mp4" aria-label="{1}" controls loop muted width="480"></video>'
     "<figcaption>{1}</figcaption></figure>"
@@ -130,6 +134,30 @@ def _describe_film(stem: str) -> str:
         if policy.stem == stem:
             return task_id
     raise SystemExit(f"docs/gallery/{stem}.mp4 shows no task with a pretrained policy: remove it")
+
+
+def on_page_content(html: str, config: Any, **kwargs: Any) -> str:
+    """Put the robots that run in the browser in place of their mark.
+
+    Args:
+        html: The page, without what all pages have.
+        config: Configuration of MkDocs.
+        kwargs: Not read.
+
+    Returns:
+        The page with the robots, or with one sentence on why they are left out.
+    """
+    if ROBOTS_MARK not in html:
+        return html
+    root = Path(config["docs_dir"]).parent
+    folder = Path(config["site_dir"]) / "demo"
+    # MkDocs reads this file alone, so that it cannot import its neighbour.
+    subprocess.run([sys.executable, "-m", "tools.browser", str(folder)], cwd=root, check=True)
+    fragment = folder / "page.html"
+    robots = fragment.read_text()
+    # It is a part of a page, and no page of the site.
+    fragment.unlink()
+    return html.replace(ROBOTS_MARK, robots)
 
 
 def _table_of_ids(readme: Path) -> str:

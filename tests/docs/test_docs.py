@@ -251,7 +251,9 @@ def build_site(folder: Path) -> None:
     build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder)))
 
 
-def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path):
+def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path, monkeypatch):
+    # Without Node.js it builds sooner; tests/docs/test_browser.py is the test of what that makes.
+    monkeypatch.setenv("PATH", str(tmp_path))
     build_site(site := tmp_path / "site")
     inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     documented = {line.split()[0] for line in inventory.splitlines()}
@@ -280,6 +282,7 @@ def check_pages(site: Path) -> None:
         assert f'id="legged_envs.sim.RobotState.{name}"' in robot
     help_text = (site / "reference" / "cli.html").read_text()
     assert all(f"usage: legged-envs {verb}" in help_text for verb in cli.VERBS)
+    assert "install Node.js 20" in (site / "demo.html").read_text()
     wrappers = (site / "reference" / "wrappers.html").read_text()
     assert ":class:" not in wrappers and "&gt;&gt;&gt;" in re.sub(r"<[^>]+>", "", wrappers)
 

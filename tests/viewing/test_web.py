@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import shutil
 import socket
@@ -29,6 +28,7 @@ import torch
 import viser
 import websockets.sync.client as ws
 import zstandard
+from chromium import FLAGS, SLOWLY, chromium
 from viser import _messages as messages
 from websockets.exceptions import InvalidStatus
 
@@ -493,37 +493,6 @@ def test_nothing_of_the_viewer_is_loaded_unless_it_is_used():
     code = "import sys, legged_envs.cli, legged_envs.viewing.play, legged_envs.viewing.web.play\n"
     code += "assert not {'viser', 'trimesh', 'websockets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
-def chromium() -> str | None:
-    """A Chromium: that of the environment variable CHROMIUM, of the system, or what Playwright has fetched."""
-    names = [
-        os.environ.get("CHROMIUM"),
-        *map(shutil.which, ("chromium", "google-chrome", "chromium-browser")),
-    ]
-    folder = Path(
-        os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache" / "ms-playwright")
-    )
-    names += [
-        str(path)
-        for path in sorted(folder.glob("chromium*/*/*"))
-        if path.name.startswith(("chrome", "headless"))
-    ]
-    return next(
-        (name for name in names if name and Path(name).is_file() and os.access(name, os.X_OK)), None
-    )
-
-
-FLAGS = (
-    "--no-sandbox",
-    "--headless=shell",
-    "--single-process",
-    "--no-zygote",
-    "--disable-dev-shm-usage",
-)
-FLAGS += ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
-SLOWLY = "window.requestAnimationFrame = draw => setTimeout(() => draw(performance.now()), 1000)"
-"""A page drawn by the processor once a second leaves some of it to the robot."""
 
 
 @pytest.mark.skipif(

@@ -1,0 +1,170 @@
+"""The page of the documentation on which robots walk in the browser."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from chromium import FLAGS, SLOWLY, chromium
+
+from legged_envs.envs import make_core
+from legged_envs.policy.export import ONNX_FILE, SCENE_FILE, export
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.policy.shipped import SHIPPED
+from tools import browser
+
+ROOT = Path(__file__).parents[2]
+WALKERS = {
+    "go2_flat": "Legged/Go2-Flat-v0",
+    "k1_flat": "Legged/K1-Flat-v0",
+    "tron1_wf_flat": "Legged/Tron1-WF-Flat-v0",
+}
+"""Policies that are compared: a plain one, one with a clock and a history, one on wheels."""
+COMMAND = (0.5, 0.0, 0.2)
+SECONDS = 5.0
+WALKS = "document.querySelector('.robots-time').textContent.includes('simulated')"
+
+
+def test_policies_that_need_a_reference_motion_are_left_out():
+    left_out = set(SHIPPED) - set(browser.drivable())
+    assert left_out == {task_id for task_id in SHIPPED if "Mimic" in task_id}
+
+
+def test_bounds_of_costs_are_those_of_the_task():
+    _, cfg, _ = policy_and_task(WALKERS["go2_flat"])
+    core = make_core(cfg, 1)
+    low, high = core.robot.soft_joint_pos_limits(0.95)
+    ranges = core.robot.joint_pos_limits.tolist()
+    bounds = browser.cost_bounds(cfg, ranges)
+    assert np.allclose(bounds["joint_position"]["ranges"], np.stack((low, high), 1))
+    assert np.allclose(bounds["joint_torque"]["max"], 0.8 * core.robot.torque_limits)
+    assert np.allclose(bounds["joint_velocity"]["max"], 0.8 * core.robot.joint_vel_limits)
+    assert bounds["base_orientation"] == {"limit": 0.025, "max": 0.35}
+    core.close()
+
+
+def test_without_node_the_page_says_how_to_get_the_robots(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["browser", str(tmp_path / "demo")])
+    browser.main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "install Node.js 20" in line
+    assert "install Node.js 20" in (tmp_path / "demo" / browser.HTML_FILE).read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the page as `demo.html`, and policies of which one does not fit."""
+    folder = tmp_path_factory.mktemp("site")
+    try:
+        browser.write_page(folder / "demo", list(WALKERS.values()))
+    except browser.NoNode as missing:
+        pytest.skip(str(missing))
+    # A file of the page that a browser may read, with a term that the page does not know.
+    script = (folder / "demo" / "go2_flat.js").read_text().replace("go2_flat", "strange", 1)
+    head, _, entry = script.partition("=")
+    strange = json.loads(entry.rstrip(";\n"))
+    strange["metadata"]["inputs"]["policy"][1]["name"] = "foot_temperature"
+    (folder / "demo" / "strange.js").write_text(f"{head}={json.dumps(strange)};")
+    fragment = (folder / "demo" / browser.HTML_FILE).read_text()
+    option = '<option value="strange">strange</option></select>'
+    fragment = fragment.replace("</select>", option)
+    (folder / "demo.html").write_text(f"<!doctype html><body>{fragment}</body>")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Any]:
+    """A page of Chromium. Its `asked` are the addresses that it asked for."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if chromium() is None:
+        pytest.skip("there is no Chromium: make chromium, or let CHROMIUM name one")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium(), args=FLAGS, timeout=120_000)
+        page = opened.new_page(viewport={"width": 390, "height": 700})
+        page.set_default_timeout(120_000)
+        page.add_init_script(SLOWLY)
+        page.asked = []
+        page.on("request", lambda request: page.asked.append(request.url))
+        yield page
+        opened.close()
+
+
+def open_page(page: Any, site: Path, name: str = "") -> None:
+    # A fragment alone would not load the page again.
+    page.goto("about:blank")
+    page.goto((site / "demo.html").as_uri() + (f"#{name}" if name else ""))
+
+
+def deploy_example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("deploy", ROOT / "examples" / "deploy.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def walk_in_python(task_id: str, folder: Path) -> list[float]:
+    """Where the base is after the same walk with `examples/deploy.py`."""
+    deploy = deploy_example()
+    export(task_id, None, folder)
+    controller = deploy.Controller(str(folder / ONNX_FILE))
+    robot = deploy.Robot(str(folder / SCENE_FILE), controller.about)
+    for _ in range(round(SECONDS / controller.about["control_dt"])):
+        robot.write(controller(np.array(COMMAND), *robot.read()))
+    base: list[float] = robot.data.qpos[:3].tolist()
+    return base
+
+
+def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
+    """The page as a file, without a server."""
+    open_page(page, site)
+    page.wait_for_function(WALKS)
+    commands = page.locator(".robots-speed tbody td:nth-child(3)")
+    assert commands.all_inner_texts() == ["0.60", "0.00", "0.00"]
+    canvas = page.locator("#robots canvas")
+    canvas.press("s")
+    page.wait_for_function("document.querySelectorAll('#robots input')[0].value === '0'")
+    canvas.dispatch_event("keydown", {"key": "ArrowLeft"})
+    page.wait_for_function("document.querySelectorAll('#robots input')[2].value === '0.8'")
+    page.locator("#robots [data-do=push]").click()
+    assert page.locator(".robots-costs tbody tr").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert all(url.startswith(("file:", "about:", "blob:", "data:")) for url in page.asked)
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('#robots :is(p, th, td, button, label, select, option)')]"
+        ".map(element => parseFloat(getComputedStyle(element).fontSize))"
+    )
+    assert min(sizes) >= 14.0
+
+
+@pytest.mark.parametrize("name", WALKERS)
+def test_the_base_is_where_the_python_loop_brings_it(
+    name: str, page: Any, site: Path, tmp_path: Path
+) -> None:
+    walk = "([name, command, seconds]) => leggedEnvs.walk(name, command, seconds)"
+    base = page.evaluate(walk, [name, COMMAND, SECONDS])
+    expected = walk_in_python(WALKERS[name], tmp_path)
+    assert expected[0] > 1.0
+    assert np.linalg.norm(np.subtract(base, expected)) < 0.01
+
+
+def test_a_policy_that_does_not_fit_is_named(page: Any, site: Path) -> None:
+    open_page(page, site, "strange")
+    message = page.locator(".robots-message", has_text="cannot walk here")
+    message.wait_for()
+    assert "foot_temperature" in message.inner_text()
+
+
+def test_without_web_assembly_the_page_says_so(page: Any, site: Path) -> None:
+    page.add_init_script("delete globalThis.WebAssembly")
+    open_page(page, site)
+    message = page.locator(".robots-message", has_text=re.compile("has no WebAssembly"))
+    message.wait_for()

@@ -1,0 +1,79 @@
+/** MuJoCo and ONNX Runtime, both in WebAssembly, and robots that run in them. */
+import loadMujoco, { type MainModule } from "@mujoco/mujoco";
+import * as ort from "onnxruntime-web/wasm";
+import { binary, type Costs, robotFile, unpack } from "./files";
+import { Controller, Robot } from "./loop";
+import type { Metadata } from "./metadata";
+
+/** A robot and the policy that drives it. */
+export interface Walker {
+  about: Metadata;
+  costs: Costs;
+  robot: Robot;
+  /** Makes a controller whose episode begins. */
+  begin(): Controller;
+  /** Frees the memory of both engines. */
+  free(): void;
+}
+
+let engine: Promise<MainModule> | undefined;
+
+async function start(): Promise<MainModule> {
+  const files = await Promise.all([binary("mujoco.wasm"), binary("onnxruntime.wasm")]);
+  // One thread: several need headers that most static hosts do not send.
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmBinary = files[1].buffer;
+  return loadMujoco({ wasmBinary: files[0].buffer });
+}
+
+/** Return MuJoCo. Its first caller loads both engines. */
+export function mujocoEngine(): Promise<MainModule> {
+  engine ??= start();
+  engine.catch(() => (engine = undefined));
+  return engine;
+}
+
+function makeTensor(values: Float32Array, shape: number[]): ort.Tensor {
+  return new ort.Tensor("float32", values, shape);
+}
+
+/**
+ * Load a robot and its policy.
+ *
+ * @param name - File name of the policy, without its ending.
+ */
+export async function loadWalker(name: string): Promise<Walker> {
+  const [mujoco, file] = await Promise.all([mujocoEngine(), robotFile(name)]);
+  const files = new mujoco.MjVFS();
+  for (const [path, asset] of Object.entries(file.assets)) {
+    files.addBuffer(path, await binary(asset));
+  }
+  const model = mujoco.MjModel.from_xml_string(file.scene, files);
+  files.delete();
+  const network = await ort.InferenceSession.create(await unpack(file.policy));
+  const about = file.metadata;
+  const begin = () => new Controller(network, about, makeTensor);
+  const robot = new Robot(mujoco, model, about);
+  const free = () => {
+    robot.delete();
+    void network.release();
+  };
+  return { about, costs: file.costs, robot, begin, free };
+}
+
+/**
+ * Return where the base is, x, y, z in m, after a walk from the pose `home`.
+ *
+ * The test of this page compares it with the same walk in Python.
+ */
+export async function walk(name: string, command: number[], seconds: number): Promise<number[]> {
+  const walker = await loadWalker(name);
+  const controller = walker.begin();
+  const steps = Math.round(seconds / walker.about.control_dt);
+  for (let step = 0; step < steps; step += 1) {
+    walker.robot.write(await controller.step(command, walker.robot.read()));
+  }
+  const place: number[] = Array.from(walker.robot.data.qpos.slice(0, 3));
+  walker.free();
+  return place;
+}
