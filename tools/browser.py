@@ -34,8 +34,9 @@ OPTIONS_MARK = "<!-- options -->"
 """Stands in that file for the policies that can be chosen."""
 WHOLE_TEXTS = ("task_id", "robot", "action")
 """Entries of a policy's metadata in ONNX that are not JSON."""
-QUANTITIES = frozenset(
-    ("command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock", "height_scan")
+QUANTITIES = (
+    *("command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock", "height_scan"),
+    *("gait", "gait_style", "clock_sin", "clock_cos"),
 )
 """Observation terms that the page computes: those of `web/src/loop.ts`."""
 JOINT_COSTS = {"joint_velocity": "velocity_limits", "joint_torque": "torque_limits"}

@@ -41,6 +41,7 @@ function makeTensor(values: Float32Array, shape: number[]): ort.Tensor {
  * Load a robot and its policy.
  *
  * @param name - File name of the policy, without its ending.
+ * @throws Error if the policy needs what the page cannot observe.
  */
 export async function loadWalker(name: string): Promise<Walker> {
   const [mujoco, file] = await Promise.all([mujocoEngine(), robotFile(name)]);
@@ -58,6 +59,13 @@ export async function loadWalker(name: string): Promise<Walker> {
     robot.delete();
     void network.release();
   };
+  try {
+    // A policy that does not fit is found before it walks.
+    await begin().step([0, 0, 0], robot.read());
+  } catch (error) {
+    free();
+    throw error;
+  }
   return { about, costs: file.costs, robot, begin, free };
 }
 

@@ -2,11 +2,11 @@
  * Drive a robot from policy.onnx and its metadata: examples/deploy.py in TypeScript.
  *
  * `Controller` is what runs on a robot. It knows the policy only by its metadata, which
- * docs/how-to/deploy.md explains entry by entry. `Robot` is MuJoCo. `Ground` is the map of heights
- * that a policy with a height scan sees.
+ * docs/how-to/deploy.md explains entry by entry. `Robot` is MuJoCo.
  */
 import type { MainModule, MjData, MjModel } from "@mujoco/mujoco";
 import type { InferenceSession, Tensor } from "onnxruntime-web/wasm";
+import { clip, Ground } from "./ground";
 import type { Metadata, Term } from "./metadata";
 
 /** What a robot measures: orientation (w, x, y, z), rad/s, rad, rad/s, and heights in m. */
@@ -22,17 +22,16 @@ type Network = Pick<InferenceSession, "run" | "inputNames" | "outputNames">;
 type MakeTensor = (values: Float32Array, shape: number[]) => Tensor;
 type Values = Record<string, number[]>;
 
-/** Return the value within [low, high], of which null is no bound. */
-function clip(value: number, low: number | null, high: number | null): number {
-  return Math.min(Math.max(value, low ?? -Infinity), high ?? Infinity);
-}
-
 /** Makes the targets of the joints from a command and what a robot measures. */
 export class Controller {
   /** Time since the start, s. */
   time = 0;
   /** Last output of the network, clipped. */
   action: number[];
+  /** Name of the gait, of a policy with gaits. It may change while the robot walks. */
+  gait?: string;
+  /** Time of the clock of such a policy, in strides. */
+  private strides = 0;
   private readonly terms: Term[];
   private readonly driven: number[];
   private memory: Record<string, Tensor> = {};
@@ -57,6 +56,7 @@ export class Controller {
     }
     this.terms = groups[0];
     this.action = about.action_scale.map(() => 0);
+    this.gait = about.gait_command && Object.keys(about.gait_command.gaits)[0];
     this.driven = about.action_joints.map((name) => about.joint_names.indexOf(name));
     for (const [name, size] of Object.entries(about.memory ?? {})) {
       // An episode begins with an empty memory.
@@ -97,6 +97,7 @@ export class Controller {
       action: this.action,
       clock: [Math.sin(2 * Math.PI * stride), Math.sin(2 * Math.PI * (stride + 0.25))],
       height_scan: reading.scan,
+      ...this.observeGait(command),
     };
     const strange = this.terms.filter((term) => term.own || now[term.name]?.length !== term.size);
     if (strange.length) {
@@ -107,6 +108,32 @@ export class Controller {
       );
     }
     return now;
+  }
+
+  /** Return which feet swing together, how the robot walks, and the clock of each foot. */
+  private observeGait(command: number[]): Values {
+    const known = this.about.gait_command;
+    if (!known || !this.gait) {
+      return {};
+    }
+    const offsets = known.gaits[this.gait];
+    // The middle of what was trained.
+    const style = [known.period, known.clearance, known.height, known.pitch].map(
+      ([low, high]) => (low + high) / 2,
+    );
+    const angles = known.phase_offsets.map((row) => {
+      const offset = row.reduce((sum, factor, index) => sum + factor * offsets[index], 0);
+      return 2 * Math.PI * (this.strides + offset);
+    });
+    // Feet rest while the robot stands.
+    const moves = Math.hypot(...command) > known.still ? 1 : 0;
+    this.strides += this.about.control_dt / style[0];
+    return {
+      gait: offsets.map((offset) => Math.cos(2 * Math.PI * offset)),
+      gait_style: style,
+      clock_sin: angles.map((angle) => moves * Math.sin(angle)),
+      clock_cos: angles.map((angle) => moves * Math.cos(angle)),
+    };
   }
 
   /** Return the numbers of one term: of its time step, clipped, scaled, and clipped at last. */
@@ -139,69 +166,6 @@ export class Controller {
       targets[joint] = clip(target, low, high);
     });
     return targets;
-  }
-}
-
-/** Heights at points of the world. On a plane they are 0. */
-export class Ground {
-  private low = [0, 0];
-  private cell = 1;
-  private top = 0;
-  private span = 0;
-  private rows = 0;
-  private columns = 0;
-  private heights = new Float32Array();
-
-  constructor(model: MjModel, fieldType: number) {
-    if (!model.nhfield) {
-      return;
-    }
-    const geom = Array.from(model.geom_type as Int32Array).indexOf(fieldType);
-    const [x, y, z] = model.geom_pos.slice(3 * geom, 3 * geom + 3);
-    const [halfX, halfY, span] = model.hfield_size;
-    // Rows go along y, columns along x.
-    this.rows = model.hfield_nrow[0];
-    this.columns = model.hfield_ncol[0];
-    this.low = [x - halfX, y - halfY];
-    this.cell = (2 * halfX) / (this.columns - 1);
-    this.top = z;
-    this.span = span;
-    // A copy: the arrays of a model become invalid when the memory of MuJoCo grows.
-    this.heights = Float32Array.from(model.hfield_data);
-  }
-
-  get isFlat(): boolean {
-    return this.rows === 0;
-  }
-
-  /** Return the height at a corner (column, row) of the grid. */
-  private corner(i: number, j: number): number {
-    return this.top + this.span * this.heights[j * this.columns + i];
-  }
-
-  /** Return the height at a point by the rule of the metadata's entry `scan`. */
-  height(x: number, y: number, lookup = "surface"): number {
-    if (this.isFlat) {
-      return 0;
-    }
-    const alongX = clip((x - this.low[0]) / this.cell, 0, this.columns - 1);
-    const alongY = clip((y - this.low[1]) / this.cell, 0, this.rows - 1);
-    const i = Math.min(Math.floor(alongX), this.columns - 2);
-    const j = Math.min(Math.floor(alongY), this.rows - 2);
-    const u = alongX - i;
-    const v = alongY - j;
-    const h00 = this.corner(i, j);
-    const h10 = this.corner(i + 1, j);
-    const h01 = this.corner(i, j + 1);
-    const h11 = this.corner(i + 1, j + 1);
-    if (lookup === "lowest") {
-      return Math.min(h00, h10, h01);
-    }
-    if (lookup === "bilinear") {
-      return (1 - v) * ((1 - u) * h00 + u * h10) + v * ((1 - u) * h01 + u * h11);
-    }
-    // The surface itself: two triangles.
-    return u >= v ? h00 + u * (h10 - h00) + v * (h11 - h10) : h00 + u * (h11 - h01) + v * (h01 - h00);
   }
 }
 

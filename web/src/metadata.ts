@@ -26,6 +26,15 @@ export interface Metadata {
   inputs: Record<string, Term[]>;
   memory?: Record<string, number>;
   gait?: { period: number; stance: number; offsets: number[]; swing: Record<string, number>[] };
+  gait_command?: {
+    gaits: Record<string, number[]>;
+    period: [number, number];
+    clearance: [number, number];
+    height: [number, number];
+    pitch: [number, number];
+    phase_offsets: number[][];
+    still: number;
+  };
   scan?: { x: number[]; y: number[]; offset: number; limit: number; lookup: string };
   training: {
     commands: Record<"lin_vel_x" | "lin_vel_y" | "ang_vel_z", [number, number]>;

@@ -33,6 +33,7 @@ function find<Kind extends Element>(selector: string): Kind {
 const canvas = find<HTMLCanvasElement>("canvas");
 const message = find<HTMLElement>(".robots-message");
 const choice = find<HTMLSelectElement>("select");
+const gait = find<HTMLSelectElement>(".robots-choice + .robots-choice select");
 const sliders = [...document.querySelectorAll<HTMLInputElement>("#robots input[type=range]")];
 const buttons = [...document.querySelectorAll<HTMLButtonElement>("#robots button")];
 
@@ -72,10 +73,25 @@ function reset(): void {
   if (walker) {
     walker.robot.reset();
     controller = walker.begin();
+    setGait();
     meter = new Meter(walker);
     lying = 0;
     say("");
   }
+}
+
+/** Walk with the chosen gait, if the policy has gaits. */
+function setGait(): void {
+  if (walker?.about.gait_command) {
+    controller.gait = gait.value;
+  }
+}
+
+/** Offer the gaits of the policy. */
+function showGaits(): void {
+  const names = Object.keys(walker?.about.gait_command?.gaits ?? {});
+  gait.replaceChildren(...names.map((name) => new Option(name)));
+  (gait.parentElement as HTMLElement).hidden = names.length === 0;
 }
 
 /** Give the base a velocity in a random direction, as in training. */
@@ -113,6 +129,7 @@ async function choose(name: string): Promise<void> {
   }
   walker?.free();
   walker = next;
+  showGaits();
   reset();
   view.show(next.robot, mujoco);
   showCosts();
@@ -127,11 +144,10 @@ async function choose(name: string): Promise<void> {
   }
 }
 
-function chooseOrSay(name: string): void {
-  choose(name).catch((error: unknown) => {
-    const text = error instanceof Error ? error.message : String(error);
-    say(`This robot cannot walk here: ${text}.`);
-  });
+/** Say why a robot does not walk. */
+function sayFault(error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error);
+  say(`This robot cannot walk here: ${text}.`);
 }
 
 /** Simulate one control step. */
@@ -211,7 +227,8 @@ function showNumbers(pace: number): void {
 }
 
 function listen(): void {
-  choice.addEventListener("change", () => chooseOrSay(choice.value));
+  choice.addEventListener("change", () => choose(choice.value).catch(sayFault));
+  gait.addEventListener("change", setGait);
   sliders.forEach((slider, axis) => {
     slider.addEventListener("input", () => setCommand(axis, Number(slider.value)));
   });
@@ -283,8 +300,8 @@ function main(): void {
     choice.value = wanted;
   }
   canvas.focus({ preventScroll: true });
-  chooseOrSay(choice.value);
-  void run();
+  choose(choice.value).catch(sayFault);
+  run().catch(sayFault);
 }
 
 Object.assign((window as unknown as { leggedEnvs: object }).leggedEnvs, { walk });
