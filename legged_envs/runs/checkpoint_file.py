@@ -29,7 +29,12 @@ _MIMIC_OPTIONS = (
 OPTION_CLASSES: dict[str, tuple[str, ...]] = {
     "legged_envs.training.options": _TRAINING_OPTIONS,
     "legged_envs.training.mimic_options": _MIMIC_OPTIONS,
-    "legged_envs.training.learner_options": ("AmpCfg", "RndCfg", "LagrangeCfg"),
+    "legged_envs.training.learner_options": (
+        "AmpCfg",
+        "RndCfg",
+        "LagrangeCfg",
+        "ConstraintCfg",
+    ),
     "legged_envs.training.ppo_options": ("PPOCfg",),
     "legged_envs.training.scheme_options": (
         "TSCfg",

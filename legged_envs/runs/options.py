@@ -72,6 +72,10 @@ NUMBERS_ABOVE_ZERO = (
     "noise_kept",
     "encoder_learning_rate",
     "temperature",
+    "kappa_growth",
+    "barrier",
+    "margin",
+    "kl_limit",
 )
 """Names of float options that must be above 0. All others must be at least 0."""
 

@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,12 +16,17 @@ from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots import RobotCfg
 from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
+from legged_envs.training.learner.constraints import CostPart
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.mirror import MirroredHalf, mirror_of
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
-from legged_envs.training.learner.parts import make_bonuses, make_constraints
+from legged_envs.training.learner.parts import (
+    make_bonuses,
+    make_constraints,
+    make_method_constraints,
+)
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
@@ -156,19 +162,10 @@ def _make_ppo(
     critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
     settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
-    constraints = None
+    constraints = _make_cost_part(ppo, env.num_envs, core, settings.gamma * settings.gae_lambda)
     cost_critic = None
-    if ppo.lagrange.enabled:
-        constraints = make_constraints(
-            ppo.lagrange,
-            core.cost_names,
-            core.cost_limits,
-            discount=settings.gamma * settings.gae_lambda,
-            num_envs=env.num_envs,
-            device=core.device,
-            with_reference=False,
-        )
-        num_costs = len(constraints.lagrange.names)
+    if constraints is not None:
+        num_costs = constraints.num_costs
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
     expert = None
     if ppo.amp.amp_reward_weight:
@@ -187,6 +184,37 @@ def _make_ppo(
         parts=parts,
         constraints=constraints,
         cost_critic=cost_critic,
+    )
+
+
+def _make_cost_part(
+    ppo: PPOCfg, num_envs: int, core: CoreVectorEnv, discount: float
+) -> CostPart | None:
+    """Make the part that constrains costs, or None if no option switches it on."""
+    method = ppo.constraint.method
+    if method not in ("none", "lagrange"):
+        return make_method_constraints(
+            ppo.constraint,
+            core.cost_names,
+            core.cost_limits,
+            discount=discount,
+            num_envs=num_envs,
+            device=core.device,
+        )
+    lagrange = ppo.lagrange
+    if method == "lagrange":
+        costs = ppo.constraint.costs or lagrange.costs
+        lagrange = replace(lagrange, enabled=True, costs=costs)
+    if not lagrange.enabled:
+        return None
+    return make_constraints(
+        lagrange,
+        core.cost_names,
+        core.cost_limits,
+        discount=discount,
+        num_envs=num_envs,
+        device=core.device,
+        with_reference=False,
     )
 
 

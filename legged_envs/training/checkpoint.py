@@ -13,7 +13,7 @@ from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_check
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
 from legged_envs.training import processes
-from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import AmpCfg, ConstraintCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, LSTMCfg
@@ -43,6 +43,7 @@ OPTION_CLASSES: dict[str, type] = {
     "DaggerCfg": DaggerCfg,
     "RndCfg": RndCfg,
     "LagrangeCfg": LagrangeCfg,
+    "ConstraintCfg": ConstraintCfg,
     "MotionReading": MotionReading,
     "LSTMCfg": LSTMCfg,
     **{options.__name__: options for options in SCHEME_CONFIGS.values()},
@@ -79,6 +80,10 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     if "cfg" in checkpoint and "actor_state_dict" in checkpoint["algorithm"]:
         # Earlier versions had rsl_rl's PPO alone, and no option for it.
         checkpoint["cfg"].learner = "rsl_rl"
+    algo = getattr(checkpoint.get("cfg"), "algo", None)
+    if isinstance(algo, PPOCfg) and not hasattr(algo, "constraint"):
+        # Earlier versions had no constraint methods.
+        algo.constraint = ConstraintCfg()
     return checkpoint
 
 

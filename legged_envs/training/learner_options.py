@@ -128,6 +128,65 @@ class LagrangeCfg(Configuration):
     learn to fall."""
 
 
+ConstraintMethodName = Literal["none", "fixed", "lagrange", "p3o", "np3o", "ipo", "crpo", "focops"]
+"""Names of the constraint methods."""
+
+
+@dataclass
+class ConstraintCfg(Configuration):
+    """Options of the method that keeps the mean costs under their limits.
+
+    Costs count in units of their limits, so that a number suits costs of any unit.
+    """
+
+    method: ConstraintMethodName = "none"
+    """Constraint method: none, a fixed penalty, PPO-Lagrangian with PID control (its numbers are
+    those of ``--lagrange``), P3O, N-P3O, IPO, CRPO or FOCOPS."""
+
+    costs: tuple[str, ...] = ()
+    """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
+
+    calm_fraction: float = 1 / 16
+    """Share of the environments that act without exploration noise, from 0 to below 1. Mean costs
+    are measured in these, because the limits are for a policy without noise. 0: in all."""
+
+    penalty: float = 0.5
+    """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""
+
+    kappa: float = 1.0
+    """P3O: factor κ of the penalty on an excess, for a reward with standardised advantages."""
+
+    kappa_initial: float = 0.1
+    """N-P3O: factor κ of the penalty in the first update."""
+
+    kappa_growth: float = 1.01
+    """N-P3O: factor by which κ grows with each update. The paper has 1.0004 and longer runs."""
+
+    kappa_maximum: float = 1.0
+    """N-P3O: largest κ."""
+
+    barrier: float = 100.0
+    """IPO: sharpness t of the logarithmic barrier. The policy stays 1 / (t · multiplier) inside."""
+
+    margin: float = 0.02
+    """IPO: margin α that the threshold of a broken limit leaves, as a share of the limit."""
+
+    tolerance: float = 0.0
+    """CRPO: excess η, as a share of the limit, up to which a limit counts as kept."""
+
+    temperature: float = 1.5
+    """FOCOPS: temperature λ. A larger one keeps the policy nearer to the one of the rollout."""
+
+    kl_limit: float = 0.02
+    """FOCOPS: KL divergence δ above which a state no longer counts in an update."""
+
+    nu_rate: float = 0.05
+    """FOCOPS: increase of a multiplier in one update if the mean cost is twice the limit."""
+
+    nu_maximum: float = 2.0
+    """FOCOPS: upper bound of the multipliers."""
+
+
 @dataclass
 class LearningCfg(Configuration):
     """Options that every learning algorithm has."""

@@ -33,6 +33,7 @@ from legged_envs.training.checkpoint import (
     resolve_resume,
     run_folder,
 )
+from legged_envs.training.constraint_checks import check_constraint
 from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
@@ -309,6 +310,7 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
         ("--amp.weight", algo.amp.amp_reward_weight > 0.0),
         ("--rnd.weight", algo.rnd.weight > 0.0),
         ("--lagrange.enabled", algo.lagrange.enabled),
+        ("--constraint.method", algo.constraint.method != "none"),
     ):
         if is_on:
             raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")
@@ -357,6 +359,7 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     if isinstance(algo, OnPolicyCfg):
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
     if isinstance(algo, PPOCfg):
+        check_constraint(algo, task)
         return
     if isinstance(algo, MimicPPOCfg) and not algo.dagger.coefficient:
         return

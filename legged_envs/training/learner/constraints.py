@@ -5,11 +5,27 @@ from collections.abc import Sequence
 import torch
 
 from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training.learner.constraint_methods.method import Sample, clipped_surrogate
 from legged_envs.training.learner.lagrange import Lagrange
 from legged_envs.training.learner.part import Part, Step
 
 
-class Constraints(Part):
+class CostPart(Part):
+    """Base of the parts that constrain costs. PPO asks them for the loss of the policy."""
+
+    num_costs: int
+    """Number K of constrained costs."""
+    calm_envs: int
+    """Number of environments, the first ones, that act without exploration noise."""
+    needs_kl: bool = False
+    """True if :meth:`policy_loss` reads the KL divergence of a sample."""
+
+    def policy_loss(self, sample: Sample) -> torch.Tensor:
+        """Return the loss of the policy on a mini-batch: PPO's, unless it is overridden."""
+        return clipped_surrogate(sample)
+
+
+class Constraints(CostPart):
     """Keeps the mean costs under their limits by :class:`Lagrange` multipliers.
 
     Args:
@@ -23,6 +39,7 @@ class Constraints(Part):
     def __init__(self, lagrange: Lagrange, calm_envs: int):
         self.lagrange = lagrange
         self.calm_envs = calm_envs
+        self.num_costs = len(lagrange.names)
 
     def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
         """Store the scaled costs of the step.

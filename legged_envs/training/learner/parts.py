@@ -6,13 +6,15 @@ from collections.abc import Sequence
 import torch
 from tensordict import TensorDict
 
-from legged_envs.checks import check_number
+from legged_envs.checks import check_choice, check_number
 from legged_envs.training.learner.bonus import Novelty
+from legged_envs.training.learner.constraint_methods import METHODS
 from legged_envs.training.learner.constraints import Constraints
 from legged_envs.training.learner.lagrange import Lagrange
+from legged_envs.training.learner.method_constraints import MethodConstraints
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.style_prior import Expert, StylePrior
-from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import AmpCfg, ConstraintCfg, LagrangeCfg, RndCfg
 
 
 def make_constraints(
@@ -39,12 +41,67 @@ def make_constraints(
     Raises:
         ValueError: If an option is out of its range or names no cost of the task.
     """
-    check_number("lagrange.calm_fraction", cfg.calm_fraction, 0.0, below=1.0)
-    calm_envs = math.ceil(cfg.calm_fraction * num_envs)
-    # At least one environment explores.
-    calm_envs = min(calm_envs, num_envs - 1)
+    calm_envs = _number_of_calm_envs("lagrange", cfg.calm_fraction, num_envs)
     lagrange = Lagrange(cost_names, cost_limits, discount, cfg, device, with_reference)
     return Constraints(lagrange, calm_envs)
+
+
+def make_method_constraints(
+    cfg: ConstraintCfg,
+    cost_names: Sequence[str],
+    cost_limits: Sequence[float],
+    *,
+    discount: float,
+    num_envs: int,
+    device: torch.device,
+) -> MethodConstraints:
+    """Make the part that keeps limits by one of :data:`METHODS`.
+
+    Args:
+        cfg: Options of the constraints.
+        cost_names: Names of the task's cost terms.
+        cost_limits: Limit of each cost term: its largest mean per control step.
+        discount: The product of the discount γ and the factor λ of the advantage estimate.
+        num_envs: Number of environments.
+        device: Device to learn on.
+
+    Raises:
+        ValueError: If there is no such method or cost, a limit is not above 0, or a number is out
+            of its range.
+    """
+    check_choice("constraint.method", cfg.method, tuple(METHODS))
+    check_number("gamma · gae_lambda with a constraint.method", discount, below=1.0)
+    chosen = cfg.costs or tuple(cost_names)
+    if not chosen:
+        raise ValueError(
+            f"constraint.method = {cfg.method!r} needs cost terms, and the task has none; add one "
+            "to its configuration"
+        )
+    columns = []
+    limits = []
+    for name in chosen:
+        check_choice("each of constraint.costs", name, tuple(cost_names))
+        column = list(cost_names).index(name)
+        limit = cost_limits[column]
+        check_number(f"the limit of the cost {name!r} with a constraint.method", limit, above=0.0)
+        columns.append(column)
+        limits.append(limit)
+    method = METHODS[cfg.method](len(chosen), cfg, device)
+    return MethodConstraints(
+        method,
+        chosen,
+        columns,
+        torch.tensor(limits, dtype=torch.float32, device=device),
+        discount,
+        _number_of_calm_envs("constraint", cfg.calm_fraction, num_envs),
+    )
+
+
+def _number_of_calm_envs(option: str, fraction: float, num_envs: int) -> int:
+    """Return the number of environments that act without exploration noise."""
+    check_number(f"{option}.calm_fraction", fraction, 0.0, below=1.0)
+    # At least one environment explores.
+    return min(math.ceil(fraction * num_envs), num_envs - 1)
 
 
 def make_bonuses(

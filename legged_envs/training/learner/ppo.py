@@ -8,7 +8,8 @@ from tensordict import TensorDict
 
 from legged_envs.storage import MiniBatch, RolloutStorageMM
 from legged_envs.training import processes
-from legged_envs.training.learner.constraints import Constraints
+from legged_envs.training.learner.constraint_methods.method import Sample, clipped_surrogate
+from legged_envs.training.learner.constraints import CostPart
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.learner import Learner, means
 from legged_envs.training.learner.part import Part, Pass, Step
@@ -50,7 +51,7 @@ class PPO(Learner):
         *,
         policy_groups: Sequence[str] | None = None,
         parts: Sequence[Part] = (),
-        constraints: Constraints | None = None,
+        constraints: CostPart | None = None,
         cost_critic: Any = None,
     ):
         self.cfg = cfg
@@ -59,6 +60,8 @@ class PPO(Learner):
         """Network of the value function."""
         self.cost_critic = cost_critic
         """Network of the value functions of the costs. None: costs have no values."""
+        self.constraints = constraints
+        """Constraints on costs. None: there are none."""
         self.critic_inputs = critic_inputs
         """What the critics read."""
         self.gamma = cfg.gamma
@@ -68,7 +71,7 @@ class PPO(Learner):
         num_costs = 0
         if constraints is not None:
             self.calm_envs = constraints.calm_envs
-            num_costs = len(constraints.lagrange.names)
+            num_costs = constraints.num_costs
             parts = (constraints, *parts)
         networks = {"actor": actor, "critic": critic}
         if cost_critic is not None:
@@ -292,13 +295,29 @@ class PPO(Learner):
         return distribution.kl_divergence(before, distribution.params).mean()
 
     def _surrogate(self, batch: MiniBatch) -> torch.Tensor:
-        """Return PPO's clipped surrogate loss (Schulman et al. 2017, eq. 7)."""
+        """Return the loss of the policy: PPO's, or that of the constraint method."""
         advantages = batch.advantages.squeeze(1)
         log_prob = self.actor.distribution.log_prob(batch.actions)
-        # The minimum removes the incentive to move the ratio outside the clipping range.
         ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
-        clipped = ratio.clamp(1.0 - self.cfg.clip, 1.0 + self.cfg.clip)
-        return -torch.min(advantages * ratio, advantages * clipped).mean()
+        constraints = self.constraints
+        cost_advantages = batch.cost_advantages
+        if cost_advantages is None:
+            cost_advantages = ratio.new_zeros(len(ratio), 0)
+        kl = None
+        if constraints is not None and constraints.needs_kl:
+            distribution = self.actor.distribution
+            before = (batch.action_mean, batch.action_sigma)
+            kl = distribution.kl_divergence(distribution.params, before)
+        sample = Sample(
+            ratio=ratio,
+            advantages=advantages,
+            cost_advantages=cost_advantages,
+            clip=self.cfg.clip,
+            kl=kl,
+        )
+        if constraints is None:
+            return clipped_surrogate(sample)
+        return constraints.policy_loss(sample)
 
     def _value_loss(
         self, values: torch.Tensor, before: torch.Tensor, returns: torch.Tensor

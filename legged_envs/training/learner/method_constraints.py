@@ -1,0 +1,112 @@
+"""The part of PPO that keeps costs under their limits by one of the constraint methods."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.training import processes
+from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, Sample
+from legged_envs.training.learner.constraints import CostPart
+from legged_envs.training.learner.part import Step
+
+
+class MethodConstraints(CostPart):
+    """Measures costs in units of their limits, and gives them to a :class:`ConstraintMethod`.
+
+    Costs are stored as (1 − γλ) · cost / limit, as in
+    :class:`~legged_envs.training.learner.lagrange.Lagrange`. Divided by 1 − γλ, their advantages
+    are those of the papers in units of the limits.
+
+    Args:
+        method: The method.
+        names: Names of the K constrained costs.
+        columns: Their columns in the costs of the environment.
+        limits: Limit of each: its largest mean per control step, above 0. Shape: (K,).
+        discount: The product γλ of the discount and the factor of the advantage estimate, below 1.
+        calm_envs: Number of environments, the first ones, that act without exploration noise. Mean
+            costs are measured in these. 0: in all environments.
+    """
+
+    name = "constraint"
+
+    def __init__(
+        self,
+        method: ConstraintMethod,
+        names: Sequence[str],
+        columns: Sequence[int],
+        limits: torch.Tensor,
+        discount: float,
+        calm_envs: int,
+    ):
+        self.method = method
+        """The method."""
+        self.names = tuple(names)
+        """Names of the K constrained costs."""
+        self.limits = limits
+        """Limits of the constrained costs. Shape: (K,)."""
+        self.scale = 1.0 - discount
+        """Factor 1 − γλ that costs are stored with."""
+        self.num_costs = len(self.names)
+        self.calm_envs = calm_envs
+        self.needs_kl = method.needs_kl
+        self._columns = list(columns)
+
+    def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
+        """Store the scaled costs of the step.
+
+        Raises:
+            ValueError: If the environment reports no costs.
+        """
+        costs = step.extras.get("costs")
+        if costs is None:
+            raise ValueError(
+                "extras must have costs, (num_envs, K), as a constraint.method is given; got none"
+            )
+        step.transition.cost_rewards = costs[..., self._columns] * (self.scale / self.limits)
+        return rewards
+
+    def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
+        """Give the rollout to the method, and its advantages to the mini-batches.
+
+        Returns:
+            Mean costs, and what the method reports, by name.
+        """
+        scaled = storage.cost_rewards
+        stored = storage.cost_advantages
+        assert scaled is not None and stored is not None
+        # The limits are for a policy without noise. slice(None) selects all environments.
+        measured = scaled[:, slice(self.calm_envs or None)]
+        _, mean_cost = processes.std_mean(measured.flatten(0, 1))
+        fractions = mean_cost / self.scale
+        self.method.measure(fractions - 1.0)
+        # An exact advantage has mean 0. What an estimate adds is an error of the critic.
+        _, mean = processes.std_mean(stored.flatten(0, 1))
+        cost_advantages = (stored - mean) / self.scale
+        storage.advantages.copy_(self.method.weigh(storage.advantages, cost_advantages))
+        # A mean action holds no information on which deviation from the mean is better.
+        storage.advantages[:, : self.calm_envs] = 0.0
+        cost_advantages[:, : self.calm_envs] = 0.0
+        advantages = storage.advantages.flatten(0, 1)
+        of_costs = cost_advantages.flatten(0, 1)
+        for batch in batches:
+            batch.advantages = advantages[batch.indices]
+            batch.cost_advantages = of_costs[batch.indices]
+        return self._report(fractions * self.limits)
+
+    def policy_loss(self, sample: Sample) -> torch.Tensor:
+        """Return the method's loss of the policy on a mini-batch."""
+        return self.method.loss(sample)
+
+    def _report(self, costs: torch.Tensor) -> dict[str, float]:
+        """Return mean costs and the numbers of the method, as ``kind/name of the cost``."""
+        report = {}
+        for kind, values in {"cost": costs, **self.method.report()}.items():
+            for name, value in zip(self.names, values.tolist(), strict=True):
+                report[f"{kind}/{name}"] = value
+        return report
+
+    def state(self) -> dict[str, Any]:
+        """Return the method, for checkpoints."""
+        return {"constraint": self.method}
