@@ -1,5 +1,5 @@
-"""Numbers on README.md and the start page: those of policies are in the headers of their files, others on the page that
-is linked next to them."""
+"""Numbers of pretrained policies on pages are those in the headers of their files. Other numbers on README.md and the
+start page are on the page that is linked next to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.header import HARSH_KEY, headline, read_evaluation
 from legged_envs.policy.shipped import SHIPPED
 from legged_envs.tasks import TASKS
 
@@ -59,6 +59,48 @@ def test_the_table_has_every_task_once():
 def test_errors_are_those_of_the_policies(task_id):
     error = rows_of_readme()[task_id][-1]
     assert error == (error_of(task_id) if task_id in SHIPPED else NO_POLICY)
+
+
+def rows_of(page: str, text: str) -> dict[str, list[str]]:
+    """The cells of the first table below a text, without the first ones, by these."""
+    _, below = (ROOT / "docs" / page).read_text().split(text, maxsplit=1)
+    table = re.search(r"^\|[-|]+\n((?:\|.*\n)+)", below, re.M)[1]
+    rows = {}
+    for row in table.splitlines():
+        first, *cells = [cell.strip().strip("`") for cell in row.strip("|").split("|")]
+        rows[first] = cells
+    return rows
+
+
+def test_trained_policies_of_the_benchmarks():
+    rows = rows_of("benchmarks.md", "### Pretrained policies")
+    assert {*rows} == {task_id for task_id in SHIPPED if "-Flat-" in task_id}
+    for task_id, cells in rows.items():
+        velocity, turning, falls, _ = headline(read_evaluation(SHIPPED[task_id]))
+        assert cells[-3:-1] == [f"{velocity} m/s", f"{turning} rad/s"], task_id
+        assert float(cells[-1].removesuffix(" %")) == float(falls.removesuffix("%")), task_id
+
+
+def test_policies_under_harsh_conditions():
+    rows = rows_of("how-to/train.md", "Pretrained policies, 256 episodes")
+    assert len(rows) > 10
+    for task_id, (usual, harsh, _, _) in rows.items():
+        for cell, key in ((usual, "evaluation"), (harsh, HARSH_KEY)):
+            about = read_evaluation(SHIPPED[task_id], key)
+            expected = [f"{about['lin_vel_error']:.3f}", f"{about['falls']:.1%}"]
+            assert cell.split(", ")[:2] == expected, (task_id, key)
+
+
+def test_crossings_of_rough_ground():
+    rows = rows_of("how-to/rough-ground.md", "## Results of the pretrained policies")
+    policies = ("Legged/Go2-Rough-v0", "Legged/Go2-Blind-v0")
+    remarks = [headline(read_evaluation(SHIPPED[task_id]))[-1] for task_id in policies]
+    for level in (3, 6):
+        (cells,) = [
+            cells for name, cells in rows.items() if name.startswith(f"level {level}, mean")
+        ]
+        found = [re.search(rf"(\d+)% cross level {level}", remark)[1] for remark in remarks]
+        assert cells == [f"{number} %" for number in found]
 
 
 def linked_numbers(page: Path) -> list[tuple[str, Path]]:
