@@ -10,7 +10,9 @@ from legged_envs.viewing.scenes import Scene
 LABEL_HEIGHT = 56
 """Height of the label at the top of a rendered frame, pixels."""
 LETTER_SIZE = 19
-"""Font size of a label, pixels."""
+"""Font size of a label, pixels. In narrow pictures it is smaller."""
+LABEL_MARGIN = 8
+"""Least space left and right of a label, pixels."""
 LABEL_BRIGHTNESS = 0.35
 """Factor on the brightness of the frame behind a label, 0 to 1."""
 SMOOTHING_TIME = 0.3
@@ -84,7 +86,13 @@ def _render_text(text: str, width: int) -> np.ndarray:
     from PIL import Image, ImageDraw, ImageFont
 
     # Matplotlib ships this font. Its letters have one width, so that numbers do not jump.
-    font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf", LETTER_SIZE)
+    file = f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf"
+    font = ImageFont.truetype(file, LETTER_SIZE)
+    longest = max(font.getlength(line) for line in text.split("\n"))
+    space = width - 2 * LABEL_MARGIN
+    if longest > space:
+        # A narrow picture has smaller letters, so that no word is cut off.
+        font = ImageFont.truetype(file, LETTER_SIZE * space / longest)
     image = Image.new("L", (width, LABEL_HEIGHT))
     centre = (width / 2, LABEL_HEIGHT / 2)
     ImageDraw.Draw(image).multiline_text(
