@@ -81,6 +81,14 @@ def test_trained_policies_of_the_benchmarks():
         assert float(cells[-1].removesuffix(" %")) == float(falls.removesuffix("%")), task_id
 
 
+def test_lines_of_the_list_on_the_start_page():
+    lines = re.findall(r"^(Legged/\S+) (.*)", (ROOT / "docs" / "start.md").read_text(), re.M)
+    assert len(lines) > 1
+    for task_id, cells in lines:
+        expected = headline(read_evaluation(SHIPPED[task_id]))[:3]
+        assert tuple(cells.split()[:3]) == expected, task_id
+
+
 def test_policies_under_harsh_conditions():
     rows = rows_of("how-to/train.md", "Pretrained policies, 256 episodes")
     assert len(rows) > 10
