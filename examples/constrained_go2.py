@@ -7,6 +7,7 @@ error, costs against their limits over training), results.md and results.json (u
 import argparse
 import json
 import os
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from matplotlib import pyplot
 from rich.console import Console
 
 from legged_envs.envs import unwrap
+from legged_envs.errors import print_mistake
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
@@ -37,6 +39,7 @@ AIM = 1.05  # of each limit: exploration, pushes and starts of episodes cost too
 COMMON = 0.4  # of each training
 NOISE = 0.4  # of its exploration remains after that, so that costs are the robot's rather than the noise's
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--updates", type=int, default=300, help="of the policy, for each of the three")
 parser.add_argument("--num-envs", type=int, default=768)

@@ -6,6 +6,7 @@ Prints crossings, errors and costs on unseen episodes, before and after, and wri
 import argparse
 import json
 import os
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 from rich.console import Console
 
+from legged_envs.errors import print_mistake
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.policy.policy import load_policy
 from legged_envs.tasks import make_task_cfg
@@ -25,6 +27,7 @@ from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 TASK, COST = "Legged/Go2-Rough-v0", "stumble"
 NOISE = 0.7  # of the exploration remains, so that costs are the robot's rather than the noise's
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("run", type=Path, help="folder of a training of that task")
 parser.add_argument("--updates", type=int, default=400)
@@ -42,8 +45,11 @@ parser.add_argument(
 )
 args = parser.parse_args()
 
+policy = load_policy(args.run)
 evaluator = Evaluator(TASK, make_task_cfg(TASK), args.episodes)
-before = evaluator.run(load_policy(args.run)).as_dict()
+# A run of another task or with other observations is refused here, with the difference.
+policy.check(evaluator.core)
+before = evaluator.run(policy).as_dict()
 evaluator.close()
 
 

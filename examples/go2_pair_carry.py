@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from pickle import UnpicklingError
 
 import gymnasium as gym
 import torch
@@ -22,6 +23,7 @@ from legged_envs.evaluation.conditions import (
 from legged_envs.evaluation.evaluator import EVALUATION_SEED
 from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks.go2_pair import SIDES
 
 ID = "Legged/Go2-Pair-v0"
 
@@ -68,9 +70,16 @@ def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -
 
 
 def load(path: Path) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The means of the actions of all agents of a ``policy.pt``, for their observations in a row."""
+    """The means of the actions of all agents of a ``policy.pt``, for their observations in a row.
+
+    A file of other agents, such as those of another task, is a ValueError.
+    """
+    saved = torch.load(path)
+    if not isinstance(saved, dict) or set(saved) != set(SIDES):
+        agents = ", ".join(map(str, saved)) if isinstance(saved, dict) else "no agents"
+        raise ValueError(f"{path} is of {agents}; the agents of {ID} are {', '.join(SIDES)}")
     parts = []
-    for policy, scaler in torch.load(path).values():
+    for policy, scaler in saved.values():
         weights = {
             name.removeprefix("net."): value
             for name, value in policy.items()
@@ -96,8 +105,17 @@ def load(path: Path) -> Callable[[torch.Tensor], torch.Tensor]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--policy", type=Path, default=Path("runs/multi_agent/policy.pt"))
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        required=True,
+        help=f"policy.pt that multi_agent_ippo.py --task {ID} wrote",
+    )
     parser.add_argument("--episodes", type=int, default=256)
     args = parser.parse_args()
-    result = carrying(load(args.policy), args.episodes)
+    try:
+        act = load(args.policy)
+    except (OSError, ValueError, RuntimeError, UnpicklingError) as error:
+        parser.error(f"--policy must be of multi_agent_ippo.py --task {ID}: {error}")
+    result = carrying(act, args.episodes)
     print(json.dumps({name: round(value, 3) for name, value in result.items()}))

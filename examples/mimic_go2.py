@@ -1,11 +1,13 @@
 """Reference motions in, an imitating robot out: look at a clip, let a policy imitate it, and count the misses."""
 
 import argparse
+import sys
 
 import gymnasium as gym
 import torch
 
 import legged_envs  # noqa: F401  (registers the ids)
+from legged_envs.errors import print_mistake
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import foot_contacts, inspect_motion, shipped_motions
 from legged_envs.policy.policy import load_policy, load_shipped_policy
@@ -13,6 +15,7 @@ from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Mimic-v0"
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--clip", default="bound", help="a clip that comes with the package")
 parser.add_argument(

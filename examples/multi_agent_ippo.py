@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +23,7 @@ from skrl.resources.preprocessors.torch import RunningStandardScaler
 from torch import nn
 
 import legged_envs  # noqa: F401  (registers the ids)
+from legged_envs.errors import print_mistake
 from legged_envs.evaluation.conditions import EVALUATION_ENV_OPTIONS, evaluation_cfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.tasks import make_task_cfg
@@ -33,6 +35,7 @@ STEPS, EPOCHS, MINI_BATCHES = 24, 5, 3  # of each environment between two update
 RATES = 1e-3, 1e-4  # learning rate at the start and at the end
 HIDDEN, STD = 128, 0.5  # units of the two hidden layers; standard deviation of the first actions
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--task", default="Legged/Go2-Legs-v0")
 parser.add_argument("--algorithm", choices=("ippo", "mappo"), default="ippo")

@@ -15,6 +15,7 @@ from torch import nn
 
 from legged_envs.checks import check_number, whole_number
 from legged_envs.envs.cfg import override
+from legged_envs.errors import print_mistake
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.record import load_dataset
 from legged_envs.policy.metadata import contract
@@ -22,6 +23,7 @@ from legged_envs.policy.policy import save_policy
 from legged_envs.system_checks import check_output
 from legged_envs.tasks import make_task_cfg
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("dataset", help="such as go2/walk-v0")
 parser.add_argument("--env-id", default="Legged/Go2-Flat-v0")

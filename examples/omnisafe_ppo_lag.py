@@ -6,15 +6,19 @@ episodes of another seed.
 
 import argparse
 import csv
+import sys
 from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
 import torch
 
+from legged_envs.errors import print_mistake
+
 from legged_envs.wrappers.omnisafe import make, register  # isort: skip (before omnisafe: it makes it importable)
 import omnisafe
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--num-envs", type=int, default=64)
 parser.add_argument("--epochs", type=int, default=54)

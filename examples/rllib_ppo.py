@@ -1,6 +1,7 @@
 """Train Go2 with RLlib's PPO: env runners on a Ray cluster, costs in its metrics, and limits on them with --constrained."""
 
 import argparse
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +12,7 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.tune.registry import register_env
 
+from legged_envs.errors import print_mistake
 from legged_envs.wrappers import ActionScale
 
 TASK = "legged_envs:Legged/Go2-Flat-v0"  # each process of Ray imports the package to make it
@@ -75,6 +77,7 @@ def make_config(runners, num_envs, constrained, steps=2_500_000):
 
 def main():
     """Train, and print the mean return and the costs of the last 100 episodes after each update."""
+    sys.excepthook = print_mistake
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=2_500_000, help="over all robots")
     parser.add_argument("--runners", type=int, default=2, help="env runners, one CPU each")

@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import sys
 import time
 
 # OpenMP threads that wait leave the cores to the physics after a short spin; read once, when torch loads.
@@ -12,6 +13,7 @@ import gymnasium as gym
 import torch
 
 import legged_envs  # noqa: F401  (registers the ids)
+from legged_envs.errors import print_mistake
 from legged_envs.wrappers.skrl import BootstrapRunner, SkrlVecEnv
 
 TASK = "Legged/Go2-Flat-v0"
@@ -19,6 +21,7 @@ STEPS_PER_UPDATE = 24
 EPOCHS = 5
 EVALUATION_SEED = 90_001  # training takes small seeds, so no robot of this one was trained on
 
+sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--steps", type=int, default=2_500_000, help="of training, over all robots")
 parser.add_argument("--num-envs", type=int, default=512)

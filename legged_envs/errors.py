@@ -3,8 +3,10 @@
 The command line reports a mistake in one line, and a defect with its traceback.
 """
 
+import sys
 import traceback
 from pathlib import Path
+from types import TracebackType
 
 _PACKAGE = Path(__file__).parent
 
@@ -27,3 +29,22 @@ def is_mistake(error: Exception) -> bool:
     failed = innermost[0]
     in_package = Path(failed.filename).is_relative_to(_PACKAGE)
     return in_package and (failed.line or "").startswith("raise")
+
+
+def print_mistake(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a mistake of the user as one line, and a defect with its traceback.
+
+    A script takes it as its ``sys.excepthook``.
+
+    Args:
+        kind: Type of the error.
+        error: Error that ended the script.
+        trace: Traceback of the error.
+    """
+    if isinstance(error, Exception) and is_mistake(error):
+        message = " ".join(str(error).split())
+        print(f"error: {message or kind.__name__}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)

@@ -7,7 +7,7 @@ import pytest
 
 from legged_envs.checks import check_number, match_names
 from legged_envs.configuration import Configuration
-from legged_envs.errors import is_mistake
+from legged_envs.errors import is_mistake, print_mistake
 from legged_envs.tables import shorten
 
 
@@ -58,3 +58,14 @@ def test_an_error_that_another_package_raises_is_not_a_mistake() -> None:
 
 def test_an_error_that_was_never_raised_is_a_mistake() -> None:
     assert is_mistake(ValueError("shown on a page"))
+
+
+def test_a_script_prints_a_mistake_in_one_line_and_a_defect_with_its_traceback(capsys) -> None:
+    mistake = error_of(lambda: check_number("speed", "fast"))
+    print_mistake(type(mistake), mistake, mistake.__traceback__)
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and "'fast'" in printed
+    for defect in (error_of(lambda: int("seven")), KeyboardInterrupt()):
+        print_mistake(type(defect), defect, defect.__traceback__)
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed and "KeyboardInterrupt" in printed
