@@ -16,18 +16,18 @@ QUATERNION_ORDERS = ("auto", "xyzw", "wxyz")
 class MotionReading:
     """Options of reading motion files, such as ``--motion.rate 60`` on the command line.
 
-    Each replaces what the files say, or what their format has when they say nothing.
+    Each replaces a setting of the files or of their format.
     """
 
     rate: float | None = None
-    """Frames per second. None: what a file says, and 30 for a .csv that does not say."""
+    """Frames per second. None: the rate in the file, or 30 for a .csv without one."""
     order: tuple[str, ...] = ()
     """Names of the joints in the order of the columns; or limbs (as the robot's model numbers
     them), levels (breadth first, as Isaac Lab does), limbs-by-name or levels-by-name (the same
     with the legs in the order of their names). Empty: the file's own names, else the order that
     fits."""
     quaternion: Literal["auto", "xyzw", "wxyz"] = "auto"
-    """Order of the components of the base's orientation. auto: that of the file's format."""
+    """Order of the components of the base's orientation. auto: the order of the file's format."""
     degrees: bool = False
     """True if joint positions are in degrees, and joint velocities in degrees per second."""
     lift: float = 0.0

@@ -247,7 +247,7 @@ def parse(words: list[str], modules: Sequence[str] = ()) -> Callable[[], None]:
         return partial(print, make_help_text())
     if first == "--version":
         if len(words) > 1:
-            raise ValueError(f"--version stands alone, got {' '.join(words[1:])!r} after it")
+            raise ValueError(f"--version takes no other words, got {' '.join(words[1:])!r}")
         return partial(print, f"legged-envs {__version__}")
     if first.startswith("-"):
         check_known("unexpected", [first], GENERAL_OPTIONS, "options before a command")

@@ -33,8 +33,8 @@ class EvaluateCfg(MotionFileOptions):
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
-    another framework: .onnx, or .pt."""
+    """A policy.safetensors, or a run folder with one. Default: the pretrained policy.
+    Also a policy of another framework: .onnx, or .pt."""
     episodes: int = 256
     """Number of episodes, for a mimic task of each clip."""
     clips: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ class ExportCfg:
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy. With --format
+    """A policy.safetensors, or a run folder with one. Default: the pretrained policy. With --format
     also a policy of another framework: .pt."""
     folder: Path = Path("deploy")
     """A new or empty folder for the files."""

@@ -25,19 +25,19 @@ class MotionCfg:
     robot: str
     """Robot that moves: a name such as G1 or go2, or module:NAME of a RobotCfg."""
     source: str | None = None
-    """Robot of the file, if it is another one. The motion is carried over to --robot."""
+    """Robot of the file, if it is not --robot. The motion is retargeted to --robot."""
     output: Path | None = None
     """Write the motion to this .npz, which --motions reads."""
     video: Path | None = Path("motion.mp4")
-    """Film of the motion. None: no film."""
+    """Video of the motion. None: no video."""
     motion: MotionReading = AS_FILES_SAY
-    """What the file does not say."""
+    """Settings for reading the file."""
 
 
 def motion(cfg: MotionCfg) -> None:
     """Describe a motion file, check it on a robot and film it.
 
-    The motion of another robot or of a human is carried over to the robot's joints.
+    The motion of another robot or of a human is retargeted to the robot.
     """
     check_inputs("motion", [cfg.file])
     cfg.motion.check()

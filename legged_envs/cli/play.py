@@ -44,8 +44,8 @@ class PlayCfg(MotionFileOptions):
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or a run folder with one. Default: the shipped policy. Also a policy of
-    another framework: .onnx, or .pt."""
+    """A policy.safetensors, or a run folder with one. Default: the pretrained policy.
+    Also a policy of another framework: .onnx, or .pt."""
     video: Path | None = None
     """Write an mp4 here instead of opening a window. Without a display, play.mp4 is written."""
     vx: float | None = None
@@ -76,7 +76,7 @@ class PlayCfg(MotionFileOptions):
     level: int | None = None
     """Level of these tiles. The first is 0."""
     scan: bool = False
-    """Draw the points of the ground that the policy sees."""
+    """Draw the points of the height scan that the policy observes."""
     appearance: str | None = None
     """Appearance of the robot, without effect on its physics: menagerie (the meshes of
     mujoco_menagerie: pip install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an

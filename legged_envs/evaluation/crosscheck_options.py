@@ -17,7 +17,7 @@ class CrosscheckCfg(MotionFileOptions, Configuration):
     task_id: TaskId
     """Registered id of a velocity task, or module:Id of another package's task."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it. None: the policy that this package ships."""
+    """A policy.safetensors, or the run folder with it. None: the pretrained policy."""
     contract: Path | None = None
     """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
     unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""

@@ -53,7 +53,7 @@ def gait_term(name: str) -> Callable[[Any, Any, int], np.ndarray]:
         if gait is None:
             raise ValueError(
                 f"the policy observes {name!r}, and its contract has no gait_command: "
-                "export the policy anew"
+                "export the policy again"
             )
         terms = gait.observe(i, loop.command[i])
         return terms[name]

@@ -377,7 +377,7 @@ def _read_contract(path: Path, entries: Sequence[Any]) -> Contract:
         if len(entry.value) > LARGEST_HEADER:
             raise ValueError(
                 f"{entry.key!r} of the contract in {str(path)!r} has {len(entry.value):,} "
-                f"characters, at most {LARGEST_HEADER:,} are read: export the policy anew"
+                f"characters, at most {LARGEST_HEADER:,} are read: export the policy again"
             )
         if entry.key in TEXT_ENTRIES:
             contract[entry.key] = entry.value
@@ -387,7 +387,7 @@ def _read_contract(path: Path, entries: Sequence[Any]) -> Contract:
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{entry.key!r} of the contract in {str(path)!r} is not JSON: "
-                "export the policy anew"
+                "export the policy again"
             ) from error
     return contract
 

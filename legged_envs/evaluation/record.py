@@ -245,7 +245,7 @@ def load_dataset(name: str, task_id: str) -> Any:
             raise
         reason = shorten(f"{type(error).__name__}: {error}", 300)
         raise ValueError(
-            f"the dataset {name!r} is not what legged-envs record writes: {reason}"
+            f"the dataset {name!r} was not written by legged-envs record: {reason}"
         ) from error
 
 
@@ -285,7 +285,7 @@ def _load(name: str, task_id: str) -> Any:
         raise ValueError(
             f"the dataset {name!r} is of another version of {task_id!r}, "
             f"with {differing} {shorten(str(recorded[differing]), 200)}, "
-            f"now {shorten(str(present[differing]), 200)}; record it anew"
+            f"now {shorten(str(present[differing]), 200)}; record it again"
         )
     return dataset
 

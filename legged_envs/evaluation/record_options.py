@@ -18,7 +18,7 @@ class RecordCfg(MotionFileOptions, Configuration):
     name: str
     """Minari's id of the dataset: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
     policy: Path | None = None
-    """A policy.safetensors, or the run folder with it. None: the policy that this package ships."""
+    """A policy.safetensors, or the run folder with it. None: the pretrained policy."""
     episodes: int = 1000
     """Number of episodes to record."""
     num_envs: int = 128
@@ -28,7 +28,7 @@ class RecordCfg(MotionFileOptions, Configuration):
     """Random seed of the task and of the action noise."""
     noise: float = 0.0
     """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]. It gives data
-    from states that the policy alone does not reach."""
+    from states that the policy does not reach without noise."""
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Empty: the motions that the policy was trained on."""
     changes: dict[str, Value] = field(default_factory=dict)

@@ -114,7 +114,7 @@ class Run:
         missing = [key for key in needed if not isinstance(values, dict) or key not in values]
         if missing:
             raise ValueError(
-                f"{str(path)!r} is not what legged-envs train writes: "
+                f"{str(path)!r} was not written by legged-envs train: "
                 f"it has no {', '.join(missing)}"
             )
         return values
@@ -269,7 +269,7 @@ def explain_damaged_files(*paths: Path) -> Iterator[None]:
         folders = ", ".join(repr(str(path)) for path in paths)
         reason = shorten(f"{type(error).__name__}: {error}", 200)
         raise ValueError(
-            f"a file of {folders} is not what legged-envs train writes: {reason}"
+            f"a file of {folders} was not written by legged-envs train: {reason}"
         ) from error
 
 

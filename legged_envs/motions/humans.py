@@ -105,7 +105,7 @@ def _read_joints(path: Path, frame_rate: float | None) -> tuple[tuple[str, ...],
             return SMPL_JOINTS, positions[:, :number], rate
     if frame_rate is None:
         raise MotionError(
-            f"{origin}: lacks field 'fps': say the frames per second with --motion.rate"
+            f"{origin}: lacks field 'fps': give the frames per second with --motion.rate"
         )
     return SMPL_JOINTS, positions[:, :number], frame_rate
 

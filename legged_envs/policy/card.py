@@ -119,9 +119,7 @@ def _training_section(training: Mapping[str, Any]) -> str:
     if terrain is not None:
         ground = f"{', '.join(terrain['kinds'])}; {terrain['levels']} levels"
     rows.append(("ground", ground))
-    return "## Training\n\nWhat the policy met in training:\n\n" + make_table(
-        ("what", "range"), rows
-    )
+    return "## Training\n\nConditions of the training:\n\n" + make_table(("what", "range"), rows)
 
 
 def _evaluation_section(evaluation: Mapping[str, Any]) -> str:

@@ -121,7 +121,7 @@ def check_exportable(policy: Policy, path: Path | None) -> None:
     if "foreign" in policy.contract:
         raise ValueError(
             f"{str(path)!r} is a policy of another framework, and a policy.safetensors is written "
-            "by a training here alone: add --format"
+            "only by a training of this package: add --format"
         )
     missing = missing_entries(policy.contract)
     if not missing:
@@ -134,7 +134,7 @@ def check_exportable(policy: Policy, path: Path | None) -> None:
     raise ValueError(
         f"{str(path)!r} was written by an earlier version, "
         f"its contract has no {', '.join(missing)}: "
-        "continue its run for an update, train --resume, which writes it anew"
+        "continue its run for an update, train --resume, which writes it again"
     )
 
 

@@ -340,6 +340,6 @@ def load_shipped_policy(task_id: str) -> Policy:
     """Read the policy that ships with the package for a task.
 
     Raises:
-        ValueError: If no policy ships for the task.
+        ValueError: If there is no pretrained policy for the task.
     """
     return load_policy(shipped_file(task_id))

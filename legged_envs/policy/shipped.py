@@ -29,11 +29,11 @@ def shipped_file(task_id: str) -> Path:
     """Return the file of the policy that ships with the package for a task.
 
     Raises:
-        ValueError: If no policy ships for the task.
+        ValueError: If there is no pretrained policy for the task.
     """
     if task_id not in SHIPPED:
         raise ValueError(
-            f"no policy ships for {task_id!r} (only for {', '.join(SHIPPED)}); "
+            f"there is no pretrained policy for {task_id!r} (only for {', '.join(SHIPPED)}); "
             "train one, then pass --policy"
         )
     return SHIPPED[task_id]

@@ -191,7 +191,7 @@ def _placeholder_problems(robot: RobotCfg, standing: StandingRobot) -> Iterator[
         if placeholders:
             yield (
                 f"{field}: {group_by_value(placeholders)} is more {unit} than a motor of a robot "
-                f"of {mass:.3g} kg has: write what the motors have"
+                f"of {mass:.3g} kg has: write the values of the motors"
             )
 
 

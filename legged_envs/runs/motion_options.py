@@ -15,7 +15,7 @@ class MotionFileOptions:
     """Files of motions that replace the task's own, for mimic tasks, or that a policy of another
     framework imitates: .npz, .csv, .pkl, .json or .txt."""
     motion: MotionReading = AS_FILES_SAY
-    """What these files do not say."""
+    """Settings for reading these files."""
 
     def check_motion_files(self) -> None:
         """Check these options before PyTorch is imported.
@@ -27,6 +27,4 @@ class MotionFileOptions:
         check_inputs("--motions", self.motions)
         self.motion.check()
         if self.motion != AS_FILES_SAY and not self.motions:
-            raise ValueError(
-                "--motion.… says how to read the files of --motions, and there are none"
-            )
+            raise ValueError("--motion.… describes the files of --motions, and there are none")

@@ -27,7 +27,7 @@ def running_ray(address: str | None, cpus: int) -> Iterator[None]:
     """Start Ray on this machine, or join a cluster, until the ``with`` block ends.
 
     Args:
-        address: Address of a cluster. None: this machine alone.
+        address: Address of a cluster. None: only this machine.
         cpus: Number of cores of a run. More than this machine has give a warning.
 
     Raises:

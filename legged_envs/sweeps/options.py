@@ -49,7 +49,7 @@ class SweepCfg(TrainCfg):
 
     address: str | None = None
     """Address of a running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Its machines must share
-    the folder of the sweep. None: this machine alone."""
+    the folder of the sweep. None: only this machine."""
 
     sweep_dir: Path | None = None
     """New or empty folder for runs, page and state. None: sweeps/<task>/<date>."""

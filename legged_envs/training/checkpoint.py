@@ -130,7 +130,7 @@ def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:
         return cfg
     if cfg.run_dir is None and cfg.resume is None:
         raise ValueError(
-            "torchrun --max-restarts needs --run-dir, from which the training goes on after a "
+            "torchrun --max-restarts needs --run-dir, from which the training continues after a "
             "failure"
         )
     folder = cfg.run_dir or cfg.resume
@@ -190,7 +190,7 @@ def _check_resumable(checkpoint: Mapping[str, Any], place: Path) -> None:
     if missing:
         raise ValueError(
             f"the checkpoint {str(place)!r} has no {', '.join(missing)}, and cannot be resumed; "
-            "--warm-start begins a new run with its networks"
+            "--warm-start starts a new run with its networks"
         )
     whole_number(f"iteration of the checkpoint {str(place)!r}", checkpoint["iteration"], least=0)
     check_number(f"seconds of the checkpoint {str(place)!r}", checkpoint["seconds"], least=0.0)
@@ -276,7 +276,8 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
             _check_same(asked, has, usual, prefix if field.name == "algo" else f"{option}.")
         elif asked not in (has, usual):
             raise ValueError(
-                f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew"
+                f"{option} is {has} in the run to resume, got {asked}; leave it out, or train a "
+                "new run"
             )
 
 

@@ -44,7 +44,7 @@ class AmpCfg(Configuration):
     """Weight of the environment's reward if AMP is on."""
 
     group: str = "amp"
-    """Name of the observation group that the discriminator sees, of robots and of clips."""
+    """Name of the observation group of the discriminator, for robots and clips."""
 
     hidden: tuple[int, ...] = (256, 128)
     """Widths of the hidden layers of the discriminator."""
@@ -74,7 +74,7 @@ class RndCfg(Configuration):
     """Weight of the reward for novelty per control step. 0 switches RND off."""
 
     group: str = "critic"
-    """Name of the observation group that predictor and random network see."""
+    """Name of the observation group of predictor and random network."""
 
     hidden: tuple[int, ...] = (64,)
     """Widths of the hidden layers of the predictor and of the random network."""
@@ -119,7 +119,7 @@ class LagrangeCfg(Configuration):
     """Share of the environments that act without exploration noise, from 0 to below 1.
 
     The limits are for a policy without noise. The multipliers therefore follow the costs of these
-    environments alone, and the policy learns from the remaining ones. 0: all environments act with
+    environments only, and the policy learns from the remaining ones. 0: all environments act with
     noise, and the multipliers follow the costs of all.
     """
 

@@ -56,7 +56,7 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Number of robots that are simulated in parallel."""
 
     sim: str = "mujoco"
-    """Physics engine of training and evaluation. The film always uses mujoco."""
+    """Physics engine of training and evaluation. The video always uses mujoco."""
 
     device: str = "cpu"
     """Torch device of physics engine and learning, such as cpu or cuda:0."""
@@ -101,7 +101,7 @@ class TrainCfg(MotionFileOptions, Configuration):
         | Annotated[None, subcommand("auto")],
         arg(name=""),
     ] = None
-    """Algorithm and its options. None: motion-mimic PPO for mimic tasks, else PPO."""
+    """Algorithm and its options. None: motion-mimic PPO for mimic tasks, otherwise PPO."""
 
     clips: tuple[str, ...] = ()
     """Names of the reference clips that a mimic task imitates. Empty: all clips of the task."""

@@ -286,7 +286,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
     if cfg.learner == "rsl_rl":
         _check_rsl_rl(algo)
     if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg, LSTMCfg)):
-        raise ValueError(f"--warm-start is for ppo and mmppo; {given} begins anew")
+        raise ValueError(f"--warm-start is for ppo and mmppo; {given} starts with new networks")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
@@ -300,7 +300,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
 def _check_rsl_rl(algo: AlgorithmCfg) -> None:
     """Check that no option is switched on that rsl_rl's PPO does not have."""
     if type(algo) is not PPOCfg:
-        raise ValueError("--learner rsl_rl is for ppo alone; leave it out")
+        raise ValueError("--learner rsl_rl is only for ppo; leave it out")
     if processes.count() > 1:
         raise ValueError(
             f"--learner rsl_rl trains in one process, got {processes.count()}; leave it out, or "

@@ -103,5 +103,5 @@ def _explaining(place: Path | None) -> Iterator[None]:
         reason = shorten(f"{type(error).__name__}: {error}", 300)
         raise ValueError(
             f"the checkpoint {str(place)!r} does not fit this training ({reason}); "
-            "take another checkpoint, or train anew"
+            "take another checkpoint, or train a new run"
         ) from error

@@ -11,10 +11,10 @@ HISTORY = "observations.policy.history"
 
 @dataclass
 class SchemeCfg(PPOCfg):
-    """Options that all schemes have, besides those of PPO."""
+    """Options that all schemes have, in addition to those of PPO."""
 
     history: int = 10
-    """Number of control steps that the policy sees, the present one included. At least 2."""
+    """Number of control steps that the policy observes, including the present one. At least 2."""
 
     encoder: Literal["mlp", "tcn", "moe"] = "mlp"
     """Network that encodes the history. ``mlp``: a multilayer perceptron. ``tcn``: convolutions
@@ -29,13 +29,13 @@ class SchemeCfg(PPOCfg):
 
 @dataclass
 class EECfg(SchemeCfg):
-    """Options of the explicit estimator: the policy sees its own estimate of the velocity, the
+    """Options of the explicit estimator: the policy observes its own estimate of the velocity, the
     contacts and the heights of the feet."""
 
 
 @dataclass
 class DreamWaQCfg(SchemeCfg):
-    """Options of DreamWaQ: besides an estimate, the policy sees a code of the next observation."""
+    """Options of DreamWaQ: the policy observes an estimate and a code of the next observation."""
 
     latent: int = 16
     """Size of the code of the variational autoencoder."""
@@ -49,8 +49,8 @@ class DreamWaQCfg(SchemeCfg):
 
 @dataclass
 class HIMCfg(SchemeCfg):
-    """Options of HIM: besides an estimate of the velocity, the policy sees a code of the history
-    that tells the next observation from those of other robots."""
+    """Options of HIM: in addition to a velocity estimate, the policy observes a code of the history
+    that distinguishes its next observation from other robots'."""
 
     latent: int = 16
     """Size of the code."""
@@ -70,7 +70,7 @@ class TSCfg(SchemeCfg):
     """Options of teacher and student: the student finds the teacher's code in its history."""
 
     latent: int = 32
-    """Size of the code of what only the teacher sees."""
+    """Size of the code of the observations that only the teacher has."""
 
 
 @dataclass
@@ -83,8 +83,8 @@ class CTSCfg(TSCfg):
 
 @dataclass
 class LSTMCfg(PPOCfg):
-    """Options of policies with a memory, besides those of PPO. Mini-batches are not mirrored: a
-    memory of one side has no mirror image."""
+    """Options of policies with a memory, in addition to those of PPO. No mini-batch is mirrored,
+    because a memory has no mirror image."""
 
     cell: Literal["lstm", "gru"] = "lstm"
     """Recurrent cell of the memory: long short-term memory, or gated recurrent unit."""

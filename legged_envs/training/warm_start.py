@@ -126,7 +126,7 @@ def _check_same_robot(
         if ours.get(key) != theirs.get(key):
             raise ValueError(
                 f"{str(place)!r} is a run of {source_id!r}: its {key} is {theirs.get(key)}; "
-                f"{task_id!r} has {ours.get(key)}, so it cannot begin with its networks"
+                f"{task_id!r} has {ours.get(key)}, so it cannot start with its networks"
             )
 
 

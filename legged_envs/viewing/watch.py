@@ -80,7 +80,7 @@ def find_height_scan(cfg: TaskCfg) -> dict[str, Any]:
         for term in cfg.observations["policy"].terms.values():
             if term.func is height_scan:
                 return {key: value for key, value in term.params.items() if key in SCAN_PARAMS}
-    raise ValueError("the policy of this task sees no ground: it takes no --scan")
+    raise ValueError("the policy of this task observes no heights: it takes no --scan")
 
 
 def _draw_scan(core: Any, scan: dict[str, Any]) -> None:

@@ -185,7 +185,7 @@ def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
             rf"'{DATASET}'.*AttributeError",
         ),
         ({"contract": [1]}, GO2, rf"'{DATASET}'.*TypeError"),
-        ({"action_space": 5}, GO2, rf"'{DATASET}'.*record writes"),
+        ({"action_space": 5}, GO2, rf"'{DATASET}'.*legged-envs record"),
     ],
 )
 def test_a_dataset_of_another_task_or_version_is_refused(
@@ -207,7 +207,7 @@ def test_a_dataset_that_is_not_whole_is_told(dataset, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=rf"'{DATASET}'.*OSError"):
         load_dataset(DATASET, GO2)
     (file.parent / "metadata.json").unlink()
-    with pytest.raises(ValueError, match=rf"'{DATASET}'.*record writes"):
+    with pytest.raises(ValueError, match=rf"'{DATASET}'.*legged-envs record"):
         load_dataset(DATASET, GO2)
 
 

@@ -131,7 +131,7 @@ def test_a_copy_is_installed_and_every_verb_knows_its_task_by_its_id(
         for verb in ("eval", "play"):
             with pytest.raises(SystemExit):
                 cli.main([verb, TASK])
-            assert f"no policy ships for '{TASK}'" in capsys.readouterr().err
+            assert f"there is no pretrained policy for '{TASK}'" in capsys.readouterr().err
         for line in re.findall(r"^legged-envs ([^#\n]+)", PAGE, re.MULTILINE):
             cli.parse(line.split())
     finally:

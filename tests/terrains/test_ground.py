@@ -666,7 +666,7 @@ def standing_measures(evaluator: Evaluator) -> dict[str, torch.Tensor]:
             "--level must be an integer of at least 0 and at most 9, got 10",
         ),
         ("eval Legged/Go2-Rough-v0 --picture a.jpg", "the ending of --picture"),
-        ("play Legged/Go2-Flat-v0 --scan", "sees no ground"),
+        ("play Legged/Go2-Flat-v0 --scan", "observes no heights"),
     ],
 )
 def test_mistakes_about_tiles_are_one_line(capsys: Any, words: str, message: str) -> None:

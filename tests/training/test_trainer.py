@@ -1141,7 +1141,9 @@ def test_the_shipped_mimic_policy_imitates_and_follows_commands():
 
 
 def test_a_task_without_a_shipped_policy_says_so():
-    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/Go2-Nav-v0'.*--policy"):
+    with pytest.raises(
+        ValueError, match=r"there is no pretrained policy for 'Legged/Go2-Nav-v0'.*--policy"
+    ):
         load_shipped_policy("Legged/Go2-Nav-v0")
 
 

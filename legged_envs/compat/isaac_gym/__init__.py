@@ -1,8 +1,8 @@
 """Code written for Isaac Gym runs here, on `mujoco.batch`: the part that legged robots use.
 
 Nothing takes the name `isaacgym` by itself: :func:`install` does, or `python -m
-legged_envs.compat.isaac_gym train.py …`. docs/isaacgym.md lists what is there, and how it differs
-from the original.
+legged_envs.compat.isaac_gym train.py …`. docs/isaacgym.md lists the names that exist, and
+how they differ from the original.
 """
 
 import sys

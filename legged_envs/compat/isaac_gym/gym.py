@@ -68,7 +68,7 @@ class Gym(
             params = SimParams()
         if type != SimType.SIM_PHYSX:
             raise ValueError(
-                "create_sim: there is MuJoCo in place of PhysX and no FleX, "
+                "create_sim: the engine is MuJoCo instead of PhysX, without FleX, "
                 f"use SIM_PHYSX, got {type!r}"
             )
         params.check("create_sim")
@@ -220,5 +220,5 @@ def _check_new_ground(sim: Sim, kind: str) -> None:
     sim.need_setup(f"adding a {kind.replace('_', ' ')}")
     if sim.ground is not None:
         raise RuntimeError(
-            f"the simulation has a ground, and there can be one alone: no {kind} is added"
+            f"the simulation has a ground, and there can be only one: no {kind} is added"
         )

@@ -75,10 +75,10 @@ def _add_own_options(parser: argparse.ArgumentParser) -> None:
         "--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are"
     )
     parser.add_argument("--graphics_device_id", type=int, default=0)
-    engine_help = "the engine is MuJoCo in place of PhysX; no FleX"
+    engine_help = "the engine is MuJoCo instead of PhysX; no FleX"
     parser.add_argument("--physx", action="store_true", help=engine_help)
     parser.add_argument("--flex", action="store_true", help=engine_help)
-    number_help = "of the engine; num_threads alone has an effect"
+    number_help = "of the engine; only num_threads has an effect"
     parser.add_argument("--num_threads", type=int, default=0, help=number_help)
     parser.add_argument("--subscenes", type=int, default=0, help=number_help)
     parser.add_argument("--slices", type=int, default=0, help=number_help)

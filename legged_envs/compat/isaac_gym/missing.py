@@ -1,7 +1,7 @@
 """The error for names of Isaac Gym that this package does not have."""
 
 ADVICE: dict[str, tuple[str, ...]] = {
-    "there are rigid bodies alone, take cloth, soft bodies and particles out": (
+    "there are only rigid bodies, take cloth, soft bodies and particles out": (
         "cloth",
         "tet_grid",
         "tetrahedra",
@@ -63,7 +63,7 @@ ADVICE: dict[str, tuple[str, ...]] = {
         "get_actor_force_sensor",
         "get_sensor",
     ),
-    "acquire_gym needs no start of its own, leave the call out": (
+    "acquire_gym needs no separate start, leave the call out": (
         "carb_init",
         "initialize",
         "attach_sim",
@@ -84,7 +84,7 @@ def make_missing_name_error(name: str) -> AttributeError:
     """
     return AttributeError(
         f"{name} of Isaac Gym is not in legged_envs.compat.isaac_gym: {_find_advice(name)}; "
-        "docs/isaacgym.md lists what is there"
+        "docs/isaacgym.md lists the names that exist"
     )
 
 

@@ -146,8 +146,8 @@ def rate_of_user(reading: MotionReading, origin: str, keys: Collection[str]) -> 
     """
     if reading.rate is None:
         raise MotionError(
-            f"{origin}: lacks field {' or '.join(map(repr, keys))}: say the frames per second with "
-            "--motion.rate (rate=…)"
+            f"{origin}: lacks field {' or '.join(map(repr, keys))}: give the frames per second "
+            "with --motion.rate (rate=…)"
         )
     return reading.rate
 

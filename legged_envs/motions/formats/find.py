@@ -53,7 +53,7 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
 
 def _warn_of_rate(path: Path, rate: float) -> None:
     """Warn of a file without a frame rate, and say the rate that its name has, if it has one."""
-    usual = f"{path}: does not say its frame rate and is read at {rate:g} Hz, as LAFAN1 has it"
+    usual = f"{path}: has no frame rate and is read at {rate:g} Hz, the rate of LAFAN1"
     named = RATE_IN_NAME.search(path.stem)
     if named is None or float(named[1]) == rate:
         message = f"{usual}: --motion.rate {rate:g} (rate=…) confirms or changes it"

@@ -89,7 +89,7 @@ def read_own(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
     """
     if reading != AS_FILES_SAY:
         raise MotionError(
-            f"{path}: is a file of legged-envs, which says its rate, order and units itself: leave "
+            f"{path}: is a file of legged-envs, which contains its rate, order and units: leave "
             "out the options --motion.…"
         )
     return load_motion(path, robot)

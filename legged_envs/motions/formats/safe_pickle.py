@@ -186,7 +186,7 @@ def load_plain(path: Path) -> Any:
     except Exception as error:
         raise MotionError(
             f"{path}: not a pickle of NumPy arrays and plain types: "
-            f"{error or type(error).__name__}: save the arrays with numpy.savez in place of it"
+            f"{error or type(error).__name__}: save the arrays with numpy.savez instead"
         ) from error
 
 

@@ -127,7 +127,9 @@ def _load(path: Path) -> Mapping[str, Any]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         reason = shorten(" ".join(str(error).split()), 200)
-        raise ValueError(f"{str(path)!r} is not a checkpoint of weights alone: {reason}") from error
+        raise ValueError(
+            f"{str(path)!r} is not a checkpoint with only weights: {reason}"
+        ) from error
     if not isinstance(content, dict):
         raise ValueError(f"{str(path)!r} is not a checkpoint of rsl_rl: name model_….pt of a run")
     return content
@@ -148,8 +150,8 @@ def _actor_weights(path: Path, content: Mapping[str, Any]) -> Weights:
     if others:
         parts = sorted({name.split(".")[0] for name in others})
         raise ValueError(
-            f"{str(path)!r} has {', '.join(parts)} beside its actor, which a checkpoint does not "
-            "describe in full: export it as ONNX or TorchScript"
+            f"{str(path)!r} has {', '.join(parts)} in addition to its actor, which a checkpoint "
+            "does not describe in full: export it as ONNX or TorchScript"
         )
     if not any(name.startswith("mlp.") for name in weights):
         raise ValueError(
@@ -185,7 +187,8 @@ def _find_activation(folder: Path) -> tuple[str, list[str]]:
                 check_choice(f"{str(file)!r}: activation", name, tuple(ACTIVATIONS))
                 return name, []
     return DEFAULT_ACTIVATION, [
-        f"the activation is {DEFAULT_ACTIVATION}: no {AGENT_FILE} beside the description says"
+        f"the activation is {DEFAULT_ACTIVATION}: no {AGENT_FILE} next to the description names "
+        "another"
     ]
 
 

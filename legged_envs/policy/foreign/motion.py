@@ -112,7 +112,7 @@ def motion_of_file(
         joints: Joints in the order of the policy.
         anchor: Name of the anchor body. None: the body that carries the arms, else the base.
         control_dt: Time from one row to the next, s.
-        reading: What the file does not say. None: it says all.
+        reading: Settings for reading the file. None: it says all.
 
     Raises:
         ValueError: If the file cannot be used, or the robot has no such body.

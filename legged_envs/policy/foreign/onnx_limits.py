@@ -97,7 +97,7 @@ def _check_operations(path: Path, model: Any) -> None:
     if len(nodes) > MOST_STEPS:
         raise ValueError(
             f"{str(path)!r} has {len(nodes):,} operations, and at most {MOST_STEPS:,} are run: "
-            "export the network alone"
+            "export only the network"
         )
     strange = set()
     for node in nodes:
@@ -132,7 +132,7 @@ def _check_tensor(path: Path, tensor: Any) -> None:
         raise ValueError(
             f"{str(path)!r}: tensor {shorten(tensor.name, 80)!r} claims the shape "
             f"{list(tensor.dims)[:8]}, and at most {MOST_NUMBERS:,} numbers are read: "
-            "export the policy anew"
+            "export the policy again"
         )
     if tensor.data_location != EXTERNAL:
         return

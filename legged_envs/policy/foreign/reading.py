@@ -194,8 +194,8 @@ def read_description(path: Path, description: Path | None, robot: RobotCfg) -> F
         return _read_onnx_description(file)
     if description is None:
         raise ValueError(
-            f"{str(path)!r} does not say what it observes: name its description with --contract "
-            f"({FORMAT_NAMES})"
+            f"{str(path)!r} does not describe its observations: name its description with "
+            f"--contract ({FORMAT_NAMES})"
         )
     check_installed("yaml", extra="foreign")
     tree = read_yaml(file)
@@ -226,12 +226,12 @@ def _read_onnx_description(file: Path, scan: HeightScan | None = None) -> Foreig
     metadata = read_metadata(file)
     if "inputs" in metadata and "task_id" in metadata:
         raise ValueError(
-            f"{str(file)!r} is an export of this package: name the policy.safetensors beside it"
+            f"{str(file)!r} is an export of this package: name the policy.safetensors next to it"
         )
     if not mjlab.is_format(metadata):
         raise ValueError(
-            f"{str(file)!r} does not say what it observes: name its description with --contract "
-            f"({FORMAT_NAMES})"
+            f"{str(file)!r} does not describe its observations: name its description with "
+            f"--contract ({FORMAT_NAMES})"
         )
     return mjlab.read(file, metadata, scan)
 

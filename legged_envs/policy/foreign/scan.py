@@ -16,7 +16,7 @@ USUAL_OFFSET = 0.5
 """Height of the base for which a scan is 0, m, of files that do not say: Isaac Lab's."""
 
 NO_GRID = (
-    "the file does not say where it looks: add size, [length, width], and resolution of the "
+    "the file does not define its points: add size, [length, width], and resolution of the "
     "task's RayCasterCfg, m, to its params"
 )
 """Reason for a scan that cannot be mapped, for errors."""

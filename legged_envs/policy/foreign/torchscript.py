@@ -193,7 +193,7 @@ def _check_graph(path: Path, graph: Any) -> None:
     for count, node in enumerate(_nodes(graph)):
         if count > LARGEST_GRAPH:
             raise ValueError(
-                f"{str(path)!r} has more than {LARGEST_GRAPH} operations: export the network alone"
+                f"{str(path)!r} has more than {LARGEST_GRAPH} operations: export only the network"
             )
         space, _, name = node.kind().partition("::")
         is_known = space == "prim" and name in PRIMITIVES

@@ -201,7 +201,9 @@ def _complete_limits(
             f"more {unit} than a motor of this robot has"
         )
     if reasons:
-        gaps[field] = f"{'; '.join(reasons)}: {guess} {unit} is a guess, write what the motors have"
+        gaps[field] = (
+            f"{'; '.join(reasons)}: {guess} {unit} is a guess, write the values of the motors"
+        )
     return tuple(real.get(joint, guess) for joint in joint_names)
 
 

@@ -127,7 +127,7 @@ def _check_copies(
     if num_elements > MOST_ELEMENTS:
         raise ValueError(
             f"{str(path)!r} describes more than {MOST_ELEMENTS:,} elements at <{element.tag}>: "
-            "leave out what is not of the robot"
+            "leave out all but the robot"
         )
 
 

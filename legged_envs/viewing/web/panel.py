@@ -340,7 +340,7 @@ class Panel:
         if not path.is_relative_to(self._folder.resolve()):
             raise ValueError(
                 f"the page loads policies below {str(self._folder)!r}, "
-                f"got {shorten(text, 200)!r}: begin it with --folder to use another folder"
+                f"got {shorten(text, 200)!r}: start it with --folder to use another folder"
             )
         return path
 

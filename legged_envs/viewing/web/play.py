@@ -87,7 +87,7 @@ def play(
         cfg: The task.
         policy: The policy.
         scenes: The first is shown. The page offers the clips of all.
-        scan: Draw the points of the ground that the policy sees.
+        scan: Draw the points of the height scan that the policy observes.
         num_envs: Number of robots.
         port: Port of the page.
         end: Duration, s. If it is infinite, nothing moves while no browser is connected.
