@@ -7,6 +7,7 @@ writes its files. Node.js builds the scripts, from packages that `web/package-lo
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -109,9 +110,11 @@ def _write_robot(folder: Path, task_id: str, exported: Path) -> None:
     name = SHIPPED[task_id].stem
     assets = {}
     for path in sorted(exported.glob("assets/*")):
-        asset = f"{name}.{path.name}"
+        data = path.read_bytes()
+        # Named by its content, because several robots walk on the same terrain.
+        asset = f"{hashlib.sha256(data).hexdigest()[:12]}.{path.name}"
         assets[f"assets/{path.name}"] = asset
-        _write_script(folder / f"{asset}.js", "files", asset, _packed(path.read_bytes()))
+        _write_script(folder / f"{asset}.js", "files", asset, _packed(data))
     metadata = read_metadata(exported / ONNX_FILE)
     entry = {
         "metadata": metadata,

@@ -1,7 +1,7 @@
 /** MuJoCo and ONNX Runtime, both in WebAssembly, and robots that run in them. */
-import loadMujoco, { type MainModule } from "@mujoco/mujoco";
+import loadMujoco, { type MainModule, type MjModel } from "@mujoco/mujoco";
 import * as ort from "onnxruntime-web/wasm";
-import { binary, type Costs, robotFile, unpack } from "./files";
+import { binary, type Costs, type RobotFile, robotFile, unpack } from "./files";
 import { Controller, Robot } from "./loop";
 import type { Metadata } from "./metadata";
 
@@ -37,6 +37,25 @@ function makeTensor(values: Float32Array, shape: number[]): ort.Tensor {
   return new ort.Tensor("float32", values, shape);
 }
 
+/** Return the model of an exported scene. */
+async function compile(mujoco: MainModule, name: string, file: RobotFile): Promise<MjModel> {
+  // Files in memory: MuJoCo's own virtual files would take seconds for a large terrain.
+  const files = mujoco.FS;
+  const folder = `/${name}`;
+  files.mkdirTree(`${folder}/assets`, 0o777);
+  files.writeFile(`${folder}/scene.xml`, file.scene);
+  for (const [path, asset] of Object.entries(file.assets)) {
+    files.writeFile(`${folder}/${path}`, await binary(asset));
+  }
+  const none = new mujoco.MjVFS();
+  const model = mujoco.MjModel.from_xml_path(`${folder}/scene.xml`, none);
+  none.delete();
+  for (const path of ["scene.xml", ...Object.keys(file.assets)]) {
+    files.unlink(`${folder}/${path}`);
+  }
+  return model;
+}
+
 /**
  * Load a robot and its policy.
  *
@@ -45,12 +64,7 @@ function makeTensor(values: Float32Array, shape: number[]): ort.Tensor {
  */
 export async function loadWalker(name: string): Promise<Walker> {
   const [mujoco, file] = await Promise.all([mujocoEngine(), robotFile(name)]);
-  const files = new mujoco.MjVFS();
-  for (const [path, asset] of Object.entries(file.assets)) {
-    files.addBuffer(path, await binary(asset));
-  }
-  const model = mujoco.MjModel.from_xml_string(file.scene, files);
-  files.delete();
+  const model = await compile(mujoco, name, file);
   const network = await ort.InferenceSession.create(await unpack(file.policy));
   const about = file.metadata;
   const begin = () => new Controller(network, about, makeTensor);

@@ -215,7 +215,7 @@ function showCosts(): void {
 function showNumbers(pace: number): void {
   document.querySelectorAll("#robots .robots-speed tbody tr").forEach((row, axis) => {
     row.children[2].textContent = command[axis].toFixed(2);
-    row.children[3].textContent = meter.speed[axis].toFixed(2);
+    row.children[3].textContent = meter.speed[axis].toFixed(2).replace("-0.00", "0.00");
   });
   const rows = document.querySelectorAll("#robots .robots-costs tbody tr");
   Object.values(meter.costs).forEach((cost, index) => {

@@ -42,7 +42,7 @@ export class View {
     this.controls.enablePan = false;
     // The wheel scrolls the page until somebody clicks the robot.
     this.controls.enableZoom = false;
-    canvas.addEventListener("focus", () => (this.controls.enableZoom = true));
+    canvas.addEventListener("pointerdown", () => (this.controls.enableZoom = true));
     canvas.addEventListener("blur", () => (this.controls.enableZoom = false));
     this.controls.maxPolarAngle = 0.49 * Math.PI;
     this.controls.minDistance = 0.6;
