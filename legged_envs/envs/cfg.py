@@ -8,6 +8,7 @@ from legged_envs import managers
 from legged_envs.checks import check_number
 from legged_envs.configuration import Configuration
 from legged_envs.envs.changes import Changes, apply_changes
+from legged_envs.envs.cost_suites import suite_costs
 from legged_envs.envs.manager_task import ManagerTask
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
@@ -87,6 +88,9 @@ class TaskCfg(Configuration):
 
     def with_changes(self, changes: Changes) -> "TaskCfg":
         """Return a copy with fields replaced: see :func:`override`."""
+        suite = changes.get("costs")
+        if isinstance(suite, str):
+            changes = {**changes, "costs": suite_costs(suite, self.robot.name)}
         return apply_changes(self, changes)
 
     def from_own_cfg(self, cfg: object) -> "TaskCfg":
@@ -123,10 +127,11 @@ def override(cfg: TaskCfg, changes: Changes) -> TaskCfg:
         changes: Dotted paths mapped to new values, such as
             ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``. None removes a term:
             ``{"events.push": None}``. In ``params`` of a term any parameter of its function can
-            be set.
+            be set. The name of a suite stands for its costs:
+            ``{"costs": "SafeLegged-v1/Go2-Flat/medium"}``.
 
     Raises:
         TypeError: If a path is not a string, or a value is not of the type of its field.
-        ValueError: If there is no such field or term.
+        ValueError: If there is no such field, term or suite.
     """
     return cfg.with_changes(changes)

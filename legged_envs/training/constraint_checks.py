@@ -1,11 +1,13 @@
-"""Checks of the constraint options of a training, before environments are made."""
+"""Checks and completion of the constraint options of a training."""
 
+from dataclasses import replace
 from typing import get_args
 
 from legged_envs.checks import check_choice, check_known, check_number
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.cost_suites import suite_name
 from legged_envs.training.learner_options import ConstraintMethodName
-from legged_envs.training.ppo_options import PPOCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 
 
 def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
@@ -23,6 +25,9 @@ def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
     check_choice("--constraint.method", method, get_args(ConstraintMethodName))
     costs = algo.constraint.costs
     check_known("--constraint.costs: there is no cost", costs, task.costs, "costs")
+    for name in costs:
+        if costs.count(name) > 1:
+            raise ValueError(f"--constraint.costs has {name!r} twice; name each cost once")
     if method == "none":
         if costs:
             raise ValueError(
@@ -36,3 +41,22 @@ def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
     for name in costs or task.costs:
         limit = task.costs[name].limit
         check_number(f"costs.{name}.limit with --constraint.method {method}", limit, above=0.0)
+
+
+def with_suite(cfg: TrainCfg) -> TrainCfg:
+    """Return options whose changes have the costs that ``--constraints`` names.
+
+    Raises:
+        ValueError: If the suite has no limits for the task, or ``--changes`` replace its costs.
+    """
+    if cfg.constraints is None:
+        return cfg
+    name = suite_name(cfg.task_id, cfg.constraints)
+    given = cfg.changes.get("costs", name)
+    if given != name:
+        raise ValueError(
+            f"--constraints {cfg.constraints} are the costs {name}, got --changes costs {given!r} "
+            "too; leave one out"
+        )
+    # First, so that changes to a single limit come after it.
+    return replace(cfg, changes={"costs": name, **cfg.changes})

@@ -88,6 +88,11 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Changes to the task's configuration: dotted path and value, e.g. ``--changes
     rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
 
+    constraints: Literal["loose", "medium", "tight"] | None = None
+    """Costs and limits of the suite SafeLegged-v1, in place of those of the task. The unconstrained
+    policy breaks the limits by 1.3 (loose), 2 (medium) or 3 (tight). None: the costs of the
+    task. --constraint.method keeps the limits."""
+
     algo: Annotated[
         Annotated[PPOCfg, subcommand("ppo")]
         | Annotated[TSCfg, subcommand("ts")]

@@ -33,7 +33,7 @@ from legged_envs.training.checkpoint import (
     resolve_resume,
     run_folder,
 )
-from legged_envs.training.constraint_checks import check_constraint
+from legged_envs.training.constraint_checks import check_constraint, with_suite
 from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
@@ -121,6 +121,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
     registered = make_task_cfg(cfg.task_id)
     defaults = make_training_defaults(cfg.task_id)
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)
+    cfg = with_suite(cfg)
     if isinstance(algo, SchemeCfg):
         check_changes(cfg.changes)
         changed = override(registered, cfg.changes)

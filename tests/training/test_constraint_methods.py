@@ -343,6 +343,7 @@ def prepared_with(changes: dict[str, Any] | None = None, **options: Any) -> None
     [
         ({"constraint": constraint(method="cpo")}, "constraint.method.*'cpo'"),
         ({"constraint": constraint(costs=("heat",))}, "constraint.costs.*'heat'"),
+        ({"constraint": constraint(costs=("foot_slip", "foot_slip"))}, "'foot_slip' twice"),
         ({"constraint": constraint(barrier=0.0)}, "constraint.barrier.*0"),
         ({"constraint": constraint(method="none", costs=("foot_slip",))}, "foot_slip"),
         ({"constraint": constraint(), "lagrange": LagrangeCfg(enabled=True)}, "lagrange.*p3o"),

@@ -1,0 +1,147 @@
+"""Calibrates the limits of the suite SafeLegged-v1 with the unconstrained pretrained policies.
+
+    python -m benchmarks.safe_limits Legged/Go2-Flat-v0 Legged/AnymalC-Flat-v0
+
+A binding cost receives the limit J / f, with the mean J of the unconstrained policy on unseen
+episodes and the factor f of the level: 1.3, 2 and 3. Power and foot force count above an allowance,
+the median of the same rollout, so that a robot that walks at the commanded speed can keep the
+limit. The script replaces the entries of the given tasks in the file of the suite.
+"""
+
+import argparse
+import json
+from typing import Any
+
+import torch
+
+from legged_envs.envs.cost_suites import LEVELS, SUITE, SUITE_FILES
+from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
+from legged_envs.managers import CostTermCfg
+from legged_envs.mdp import costs
+from legged_envs.policy.lookup import policy_and_task
+from legged_envs.tasks.kind import kind_of
+
+ACCELERATIONS = (50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 600.0, 800.0)
+"""Candidates of the largest allowed joint acceleration, rad/s²."""
+ACCELERATION_SHARE = 0.05
+"""Share of the joints above the acceleration that is chosen, at most, for the unconstrained policy.
+"""
+FREE_QUANTILE = 0.5
+"""Quantile of the power and of the largest foot force that is without a cost."""
+SAFETY_LIMIT = 0.025
+"""Limit of body contact and base orientation at every level, as in the tasks (Kim et al. 2024)."""
+DIGITS = 3
+"""Number of significant digits of allowances and limits."""
+
+
+def measured_costs(has_terrain: bool) -> dict[str, CostTermCfg]:
+    """Return the cost terms that a calibration measures, without allowances."""
+    terms = {
+        "energy": CostTermCfg(costs.energy, limit=1.0),
+        "foot_contact_force": CostTermCfg(
+            costs.foot_contact_force, limit=1.0, params={"allowed": 0.0}
+        ),
+        "touchdown_speed": CostTermCfg(costs.touchdown_speed, limit=1.0),
+        "body_contact": CostTermCfg(costs.body_contact, limit=SAFETY_LIMIT),
+    }
+    if has_terrain:
+        # Without the orientation: on stairs and slopes the base follows the ground.
+        terms["stumble"] = CostTermCfg(costs.stumble, limit=1.0)
+    else:
+        terms["base_orientation"] = CostTermCfg(costs.base_orientation, limit=SAFETY_LIMIT)
+    for largest in ACCELERATIONS:
+        terms[f"acceleration_{largest:g}"] = CostTermCfg(
+            costs.joint_acceleration, limit=1.0, params={"max_acceleration": largest}
+        )
+    return terms
+
+
+def rollout(task_id: str, episodes: int) -> tuple[dict[str, torch.Tensor], torch.Tensor, str]:
+    """Run the pretrained policy of a task.
+
+    Returns:
+        Each cost of each step, (steps, num_envs); True in the steps that count; name of the robot.
+    """
+    policy, cfg, _ = policy_and_task(task_id)
+    cfg.costs = measured_costs(kind_of(cfg).has_terrain)
+    evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(policy.inputs))
+    found = evaluator.rollout(policy, EVALUATION_SEED)
+    values = found.measures["costs"].unbind(-1)
+    names = evaluator.core.cost_names
+    # The step that ends an episode counts.
+    alive = found.alive
+    counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+    evaluator.close()
+    return dict(zip(names, values, strict=True)), counted, cfg.robot.name
+
+
+def mean_cost(values: torch.Tensor, counted: torch.Tensor) -> float:
+    """Return the mean over the steps of an episode, then over episodes."""
+    sums = (values * counted).sum(0)
+    return (sums / counted.sum(0)).mean().item()
+
+
+def rounded(value: float) -> float:
+    """Return a number with :data:`DIGITS` significant digits."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def binding(function: str, params: dict[str, float], mean: float) -> dict[str, Any]:
+    """Return the entry of a cost whose limits the unconstrained policy breaks."""
+    entry: dict[str, Any] = {"function": function, "params": params, "binding": True}
+    entry["unconstrained"] = rounded(mean)
+    for level, factor in LEVELS.items():
+        entry[level] = rounded(mean / factor)
+    return entry
+
+
+def calibrated(values: dict[str, torch.Tensor], counted: torch.Tensor) -> dict[str, Any]:
+    """Return the entries of all costs of a task, by name."""
+    entries = {}
+    for name in ("energy", "foot_contact_force"):
+        allowed = rounded(torch.quantile(values[name][counted], FREE_QUANTILE).item())
+        excess = (values[name] - allowed).clamp(min=0.0)
+        entries[name] = binding(name, {"allowed": allowed}, mean_cost(excess, counted))
+    speed = mean_cost(values["touchdown_speed"], counted)
+    entries["touchdown_speed"] = binding("touchdown_speed", {}, speed)
+    for largest in ACCELERATIONS:
+        share = mean_cost(values[f"acceleration_{largest:g}"], counted)
+        params = {"max_acceleration": largest}
+        if share <= ACCELERATION_SHARE:
+            break
+    entries["joint_acceleration"] = binding("joint_acceleration", params, share)
+    if "stumble" in values:
+        entries["stumble"] = binding("stumble", {}, mean_cost(values["stumble"], counted))
+    for name in ("body_contact", "base_orientation"):
+        if name not in values:
+            continue
+        entry = {"function": name, "params": {}, "binding": False}
+        entry["unconstrained"] = rounded(mean_cost(values[name], counted))
+        entries[name] = {**entry, **dict.fromkeys(LEVELS, SAFETY_LIMIT)}
+    return entries
+
+
+def main() -> None:
+    """Calibrate the tasks that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="+", help="ids of tasks with a pretrained policy")
+    parser.add_argument("--episodes", type=int, default=256, help="number of unseen episodes")
+    arguments = parser.parse_args()
+    path = SUITE_FILES[SUITE]
+    content: dict[str, Any] = {"suite": SUITE, "factors": LEVELS, "tasks": {}}
+    if path.exists():
+        content = json.loads(path.read_text())
+    for task_id in arguments.tasks:
+        values, counted, robot = rollout(task_id, arguments.episodes)
+        content["tasks"][task_id] = {
+            "robot": robot,
+            "episodes": arguments.episodes,
+            "seed": EVALUATION_SEED,
+            "costs": calibrated(values, counted),
+        }
+        path.write_text(json.dumps(content, indent=1) + "\n")
+        print(task_id, json.dumps(content["tasks"][task_id]["costs"], indent=1))
+
+
+if __name__ == "__main__":
+    main()
