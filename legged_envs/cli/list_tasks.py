@@ -135,19 +135,29 @@ def detail_rows(task_id: str, facts: Facts) -> list[list[str]]:
     costs = [f"{name} ({limit:g})" for name, limit in facts["cost_limits"].items()]
     rows = [["  robot", f"{facts['robot']}, {facts['joints']} joints"]]
     if facts["pretrained_policy"]:
-        lin_vel, ang_vel, falls, remarks = headline(facts["evaluation"])
-        result = f"velocity error {lin_vel} m/s and {ang_vel} rad/s, {falls} falls"
-        if remarks:
-            result = f"{result}, {remarks}"
         harsh = harsh_headline(facts["harsh_evaluation"])
         rows.append(["  policy", f"pretrained: legged-envs play {task_id}"])
-        rows.append(["  evaluation", result])
-        rows.append(["  under harsh conditions", harsh or NOT_MEASURED])
+        rows.append(["  evaluation", describe_results(facts["evaluation"])])
+        if harsh:
+            rows.append(["  under harsh conditions", harsh])
     else:
         rows.append(["  policy", f"none yet: legged-envs train {task_id}"])
     rows.append(["  observations (size)", ", ".join(groups)])
     rows.append(["  costs (limit)", ", ".join(costs) or NOT_MEASURED])
     return rows
+
+
+def describe_results(results: Facts) -> str:
+    """Return what was measured in an evaluation as a text, without what was not."""
+    lin_vel, ang_vel, falls, remarks = headline(results)
+    parts = []
+    if lin_vel != NOT_MEASURED:
+        parts.append(f"velocity error {lin_vel} m/s and {ang_vel} rad/s")
+    if falls != NOT_MEASURED:
+        parts.append(f"{falls} falls")
+    if remarks:
+        parts.append(remarks)
+    return ", ".join(parts) or NOT_MEASURED
 
 
 def print_json(task_ids: list[str], detailed: bool) -> None:
