@@ -73,7 +73,7 @@ def copy_state(value: Tree) -> Tree:
 
 
 def state_template(value: Tree) -> Tree:
-    """Return what a saved state must look like, with None in place of what may be anything.
+    """Return what a saved state must look like, with None instead of what may be anything.
 
     Args:
         value: Tensor, array or object, or nested containers of them.
@@ -107,7 +107,7 @@ def restore_state(current: Tree, state: Tree) -> Tree:
         state: State from :func:`copy_state`.
 
     Returns:
-        The value to use in place of ``current``: the same object if it was changed in place.
+        The value to use instead of ``current``: the same object if it was changed in place.
     """
     if hasattr(current, "load_state_dict"):
         current.load_state_dict(state)
@@ -185,7 +185,7 @@ def replace_in_place(current: Tree, value: Tree) -> Tree:
         value: Value with the new contents.
 
     Returns:
-        The value to use in place of ``current``: the same object if it was changed in place.
+        The value to use instead of ``current``: the same object if it was changed in place.
     """
     if _is_array(current) and _is_array(value):
         if _fits_into(value, current):
@@ -204,7 +204,7 @@ def replace_in_place(current: Tree, value: Tree) -> Tree:
 
 def _is_same_container(current: object, value: object) -> bool:
     if isinstance(current, deque):
-        # A copied state has a list in place of a deque.
+        # A copied state has a list instead of a deque.
         return isinstance(value, (list, deque))
     return isinstance(current, (list, set)) and type(current) is type(value)
 

@@ -59,7 +59,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text as one line, with a space in place of each character that is not printed.
+    """Return a text as one line, with a space instead of each character that is not printed.
 
     Line breaks, control characters of a terminal and marks of writing direction are such.
     """

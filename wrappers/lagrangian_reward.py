@@ -40,7 +40,7 @@ class LagrangianReward(ConstraintWrapper):
         limits: Limits d_k of the mean costs per step. Shape: (K,). None: ``cost_limits`` of
             ``env``.
         lr: Rate of the dual ascent.
-        pid: Gains (k_p, k_i, k_d) of :class:`PIDMultipliers` in place of ``lr``, which is k_i.
+        pid: Gains (k_p, k_i, k_d) of :class:`PIDMultipliers` instead of ``lr``, which is k_i.
         max_multiplier: Upper bound of every λ and I. None: no bound.
         unit: Unit u of the prices. None: the running mean of |r|.
         interval: Number of steps between two adaptations.

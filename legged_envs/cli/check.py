@@ -109,7 +109,7 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
 
 
 def _identifier(text: str) -> str:
-    """Return a text as a name of Python, with "_" in place of what no name can have."""
+    """Return a text as a name of Python, with "_" instead of what no name can have."""
     # Some characters that are letters or digits to `\\w`, such as ², cannot stand in a name.
     characters = [char if f"_{char}".isidentifier() else "_" for char in text]
     name = "".join(characters)

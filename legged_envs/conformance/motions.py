@@ -29,7 +29,7 @@ def trot(sim: Simulation, seconds: float) -> Simulation:
 
     Args:
         sim: The simulation.
-        seconds: Duration, s. The trot begins anew in each call.
+        seconds: Duration, s. The trot begins again in each call.
 
     Returns:
         The simulation.

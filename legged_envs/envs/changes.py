@@ -129,7 +129,7 @@ def _carry_entries(old: Node, changed: Node, new: Node) -> Node:
 def is_same(old: object, new: object) -> bool:
     """Return True if two values of a field are equal.
 
-    Objects that a translation makes anew for each configuration, such as those that call a method
+    Objects that a translation makes again for each configuration, such as those that call a method
     of a task, have no equality: two of a class are the same.
     """
     if old is new:

@@ -93,7 +93,7 @@ class Run:
     def _results(self) -> dict[str, float]:
         # Limits are not results.
         results = {**self.evaluation, "cost_limits": None}
-        # A run that goes on is further than its evaluation.
+        # A run that continues is further than its evaluation.
         if self.last:
             results["env_steps"] = self.last["env_steps"]
             results["training_seconds"] = self.last["seconds"]

@@ -64,7 +64,7 @@ class GaitCommandCfg(Configuration):
     """Configuration of gait commands: the gaits, and the ranges of their styles.
 
     Gaits are drawn with equal probability, styles uniformly from ranges. Each draw is kept for a
-    random time. The stride goes on when a new command is drawn, so robots learn to change gaits.
+    random time. The stride continues when a new command is drawn, so robots learn to change gaits.
     """
 
     legs: tuple[str, str, str, str] = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")

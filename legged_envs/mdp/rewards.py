@@ -160,7 +160,7 @@ def dof_acc(env: Env) -> Tensor:
     """Return the sum of squared joint accelerations, (rad/s²)²: Σ ((q̇_t − q̇_{t−1}) / dt)²."""
     # Over a control step, not a physics step.
     change = env.robot.joint_vel - env.robot.previous_joint_vel
-    # One multiplication after the sum in place of J divisions.
+    # One multiplication after the sum instead of J divisions.
     return change.square_().sum(1).mul_(env.step_dt**-2)
 
 
@@ -324,7 +324,7 @@ def trot(
         phase_time: Duration of a stance from which a trot counts as slow, s.
         command: Name of the velocity command.
     """
-    # A table of all 16 contact patterns takes one lookup in place of ten small operations.
+    # A table of all 16 contact patterns takes one lookup instead of ten small operations.
     scores = env.robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))
     score = scores[env.robot.contact_code()]
     unhurried = _shortest_mode_time(env).clamp_max_(phase_time)

@@ -70,7 +70,7 @@ class Timer(Stateful):
         env_ids = (self._due <= self._now).nonzero().squeeze(1)
         self._due[env_ids] = NEVER
         self._earliest = int(self._due.min())
-        # A timer that was started anew leaves the earliest time behind: then none runs out.
+        # A timer that was started again leaves the earliest time behind: then none runs out.
         if len(env_ids) == 0:
             return None
         return env_ids

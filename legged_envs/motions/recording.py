@@ -133,7 +133,7 @@ def _cut(recording: Recording, frames: tuple[int, int]) -> Recording:
 def _with_rate(recording: Recording, reading: MotionReading) -> Recording:
     if reading.rate is None or math.isclose(reading.rate, recording.frame_rate, rel_tol=1e-3):
         return recording
-    # Velocities in the file are those of its own rate. They are computed anew.
+    # Velocities in the file are those of its own rate. They are computed again.
     return replace(
         recording,
         frame_rate=reading.rate,

@@ -62,7 +62,7 @@ def record_evaluation(
 
 
 def without_nan(values: object) -> Any:
-    """Return values as JSON has them, with None in place of NaN and infinity.
+    """Return values as JSON has them, with None instead of NaN and infinity.
 
     JSON has no such numbers, and other programs do not read a file that holds them.
 

@@ -126,7 +126,7 @@ class Simulation(RobotQuantities, TableRepr):
     def step(self, num_steps: int) -> None:
         """Advance every environment by ``num_steps`` physics steps.
 
-        The torques of the actuators are computed anew in each physics step.
+        The torques of the actuators are computed again in each physics step.
         """
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Simulation(RobotQuantities, TableRepr):
                 )
 
     def _refresh_parameters(self) -> None:
-        """Read all parameters anew that were read before, in place."""
+        """Read all parameters again that were read before, in place."""
         for name, values in self._parameters.items():
             values.copy_(self._read_parameter(name, default=False))
 

@@ -290,7 +290,7 @@ class RolloutBuffers(TableRepr):
         self.step = step
         self._hidden.load_state_dict(state["hidden_states"])
 
-    # By arguments and copies of the buffers: the views of their rows are made anew.
+    # By arguments and copies of the buffers: the views of their rows are made again.
     def __getstate__(self) -> State:
         return {"arguments": self._arguments(), "state": self.state_dict()}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Names in place of functions: registration in Gymnasium must not import PyTorch, which takes long.
+# Names instead of functions: registration in Gymnasium must not import PyTorch, which takes long.
 TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
     "Legged/G1-Flat-v0": "legged_envs.tasks.biped:g1_flat",

@@ -155,7 +155,7 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """Make the base mimic task for a robot, which the function of each task then adapts.
 
     Sensors, randomisation and costs are those of the velocity task. The velocity of the reference
-    is observed in place of the velocity command. Separate observation groups hold the reference.
+    is observed instead of the velocity command. Separate observation groups hold the reference.
 
     Args:
         robot: The robot.

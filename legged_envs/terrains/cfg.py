@@ -88,7 +88,7 @@ class TerrainCfg(Configuration):
     """Lowest and highest level on which robots start at first. A level above the last one is
     replaced by the last one."""
     source: Any = None
-    """Heights to use in place of generated tiles. They are one tile, centred on (0, 0). One of:
+    """Heights to use instead of generated tiles. They are one tile, centred on (0, 0). One of:
 
     - a NumPy array of heights, m, indexed [x, y], or the path of one (.npy);
     - the path of an image (.png, .tif, .tiff): one point per pixel, x to the right and y upwards;

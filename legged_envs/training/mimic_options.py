@@ -79,7 +79,7 @@ class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     Values below 1 reduce exploration."""
 
     privileged_actor: bool = False
-    """True: the actor sees the privileged groups ``critic`` and ``critic_reference`` in place of
+    """True: the actor sees the privileged groups ``critic`` and ``critic_reference`` instead of
     ``policy`` and ``reference``. A policy trained so can teach a student."""
 
     dagger: DaggerCfg = field(default_factory=DaggerCfg)

@@ -84,7 +84,7 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
                 noise=algo.noise_kept,
             )
         else:
-            # Optimiser, multipliers and bonuses start anew: the task's rewards may have changed.
+            # Optimiser, multipliers and bonuses start again: the task's rewards may have changed.
             parts = {"actor": True, "critic": True}
             trainer.algorithm.load(checkpoint["algorithm"], parts, strict=True)
             if isinstance(algo, MimicPPOCfg):

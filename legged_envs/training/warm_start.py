@@ -170,7 +170,7 @@ def _load_network(
 
 
 def _groups_of(env: CoreVectorEnv, groups: Sequence[str]) -> list[str]:
-    """Return the groups that a network sees, with ``policy`` in place of missing ones."""
+    """Return the groups that a network sees, with ``policy`` instead of missing ones."""
     return [group if group in env.group_sizes else "policy" for group in groups]
 
 

@@ -56,7 +56,7 @@ def check_value(current: object, saved: Saved) -> None:
 
 
 def load_value(current: object, saved: Saved) -> object:
-    """Return the value to use in place of the current one when a saved one is loaded.
+    """Return the value to use instead of the current one when a saved one is loaded.
 
     Args:
         current: The value of the wrapper. Dicts and parts with a state are loaded in place.

@@ -89,7 +89,7 @@ class Actor:
         self.collision_filter = max(collision_filter, 0)
         """Bits of the collision filter."""
         self.shape_filters = asset.shape_filters
-        """Bits of the collision filter of each shape. If there are any, they count in place of
+        """Bits of the collision filter of each shape. If there are any, they count instead of
         ``collision_filter`` for the parts of the robot."""
         self.segmentation_ids: tuple[int, ...] = (segmentation_id,) * len(asset.body_names)
         """Number of each body in pictures of segmentation. Shape: (num_bodies,)."""

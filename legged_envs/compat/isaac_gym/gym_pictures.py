@@ -133,7 +133,7 @@ class PictureFunctions:
     ) -> Descriptor:
         """Return a tensor of pictures on the device of the simulation.
 
-        ``render_all_camera_sensors`` fills it anew.
+        ``render_all_camera_sensors`` fills it again.
 
         Returns:
             IMAGE_COLOR: (height, width, 4), uint8. IMAGE_DEPTH: (height, width), float32.

@@ -264,7 +264,7 @@ class State:
         return values.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
 
     def mark_moved(self) -> None:
-        """Let states of bodies be evaluated anew when they are read."""
+        """Let states of bodies be evaluated again when they are read."""
         self._has_moved = True
 
     def update_constants(self) -> None:

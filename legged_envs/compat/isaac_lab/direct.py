@@ -165,7 +165,7 @@ class DirectRLEnv(IsaacEnv):
     It may write the other methods with an underscore too. A step, in order:
     ``_pre_physics_step``; physics, with ``_apply_action`` before each of its steps;
     ``_get_dones``; ``_get_rewards``; ``_get_costs``; commands and interval events;
-    ``_get_observations``. Episodes that ended begin anew afterwards.
+    ``_get_observations``. Episodes that ended begin again afterwards.
 
     The terms of :mod:`legged_envs.mdp` take ``self`` as ``env``, or ``self.core`` in a class that
     has an attribute ``robot`` or ``actions``. What the methods return is checked when the

@@ -21,7 +21,7 @@ def full_name(cls: type) -> str:
 
 
 class IsaacEnv(UserTask):
-    """A task that, made directly, is stepped itself; ended episodes begin anew in the same step."""
+    """A task that is stepped itself if made directly; ended episodes restart in the same step."""
 
     is_vector_env: ClassVar[bool] = True
     metadata: ClassVar[dict[str, object]] = {
@@ -96,7 +96,7 @@ class IsaacEnv(UserTask):
         Args:
             seed: As of :meth:`~legged_envs.envs.CoreVectorEnv.reset`.
             options: ``{"reset_mask": mask}`` resets some environments.
-            env_ids: Environments to reset, in place of a mask.
+            env_ids: Environments to reset, instead of a mask.
 
         Returns:
             The observations, and ``extras``.

@@ -307,7 +307,7 @@ class ManagerBasedEnv(IsaacEnv):
             sections["observations"][name] = _group(f"{where}.observations.{name}", group)
         for name, new_name in _velocity_command(cfg).items():
             sections["commands"][new_name] = sections["commands"].pop(name).translated()
-        # The wrapper TimeLimit ends an episode in place of a term.
+        # The wrapper TimeLimit ends an episode instead of a term.
         limits = []
         for name, term in list(sections["terminations"].items()):
             if term.func is isaac_mdp.time_out:
@@ -373,7 +373,7 @@ class ManagerBasedRLEnv(ManagerBasedEnv):
     """An environment of terms with rewards and terminations.
 
     A step, in order: actions, physics, terminations, rewards, commands and interval events,
-    observations. Episodes that ended begin anew afterwards.
+    observations. Episodes that ended begin again afterwards.
     """
 
     CFG = ManagerBasedRLEnvCfg

@@ -130,7 +130,7 @@ class BaseTask(UserTask):
         if not self.core.has_begun:
             self.stack.reset()
             return
-        # The stack and not the core: the time limit has to start its count anew.
+        # The stack and not the core: the time limit has to start its count again.
         mask = torch.zeros_like(self.reset_buf)
         mask[torch.as_tensor(env_ids)] = True
         self.stack.reset(options={"reset_mask": mask})

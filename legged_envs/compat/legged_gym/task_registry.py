@@ -51,7 +51,7 @@ class TaskRegistry(dict[str, RegisteredTask]):
         Args:
             name: Name of the task.
             args: May have ``num_envs``, ``seed``, ``sim_device`` and ``headless``.
-            env_cfg: Configuration in place of the registered one.
+            env_cfg: Configuration instead of the registered one.
 
         Returns:
             The task, and its configuration.

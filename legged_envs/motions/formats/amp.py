@@ -7,7 +7,7 @@ foot positions, linear and angular velocity of the base, all in the base frame, 
 foot velocities follow: 61 numbers for 12 joints. Some projects leave the feet out: 37 numbers.
 Files of Peng et al. 2020 end after the joint positions.
 
-DeepMimic's files, with ``Loop`` in place of ``LoopMode``, move a human or animal of its own.
+DeepMimic's files, with ``Loop`` instead of ``LoopMode``, move a human or animal of its own.
 """
 
 from collections.abc import Sequence

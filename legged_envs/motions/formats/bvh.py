@@ -154,7 +154,7 @@ def _place_joints(skeleton: Skeleton, table: np.ndarray) -> np.ndarray:
             values = table[:, column]
             column += 1
             if channel.lower().endswith("position"):
-                # A position stands in place of the offset.
+                # A position stands instead of the offset.
                 offset[:, axis] = values
             else:
                 local = local @ _turns(axis, np.radians(values))

@@ -191,7 +191,7 @@ def load_plain(path: Path) -> Any:
 
 
 def _without_wrappers(value: Any, done: dict[int, Any]) -> Any:
-    """Return a value with the arrays in place of joblib's descriptions of them.
+    """Return a value with the arrays instead of joblib's descriptions of them.
 
     Args:
         value: The value.

@@ -48,7 +48,7 @@ class RowNetwork:
     def __call__(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the actions for observations. Shapes: (n, size) → (n, num_actions).
 
-        With another number of robots than before, all of them begin anew.
+        With another number of robots than before, all of them begin again.
         """
         if self._is_joint is None:
             self._is_joint = self._try_joint(observation.shape[1])

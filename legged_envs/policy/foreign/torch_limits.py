@@ -48,7 +48,7 @@ class _Bounded(TorchDispatchMode):
                 self._numbers += part.numel()
         if self._numbers <= MOST_NUMBERS:
             return
-        # TorchScript tries some operations early and goes on when they fail: the first is named.
+        # TorchScript tries some operations early and continues when they fail: the first is named.
         self.excess = self.excess or (
             f"its network computes with {self._numbers:,} numbers until {operation}, and with "
             f"at most {MOST_NUMBERS:,} it is run"

@@ -10,7 +10,7 @@ NUM_SIZES = {"size": 3, "radius": 1, "length": 1}
 
 
 def leave_out_empty_shapes(root: ElementTree.Element, notes: list[str]) -> None:
-    """Remove visuals without a size, which files have in place of none, from a URDF.
+    """Remove visuals without a size, which files have instead of none, from a URDF.
 
     Args:
         root: Root element of the file, changed in place.

@@ -45,7 +45,7 @@ class MujocoSimulation(ModelSimulation):
         cfg: Physics settings.
         num_envs: Number of environments.
         device: Device of all tensors, which must be the CPU.
-        model: Model to use in place of ``build_scene(robot, cfg, scene)``. It must be the same
+        model: Model to use instead of ``build_scene(robot, cfg, scene)``. It must be the same
             model, but may have other options, such as another integrator. None: it is built.
         scene: Other robots, objects and ground. None: one robot on a plane.
 

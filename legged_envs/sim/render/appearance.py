@@ -1,4 +1,4 @@
-"""Draws robots with the detailed meshes of another model in place of their primitive shapes."""
+"""Draws robots with the detailed meshes of another model instead of their primitive shapes."""
 
 import os
 from importlib.util import find_spec

@@ -200,7 +200,7 @@ class SceneRenderer:
                 f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation"
             )
         model = self.simulated_model if appearance is None else self.compile_with(appearance)
-        # Window, renderer and data are of the old model, so they are made anew.
+        # Window, renderer and data are of the old model, so they are made again.
         self.close()
         self._data.clear()
         self.model = model

@@ -187,7 +187,7 @@ class PPO(Learner):
 
         What follows the last step of an episode in the rollout is worth the value of its final
         observation if the episode timed out, 0 if it was terminated, and the value of ``obs`` if it
-        goes on.
+        continues.
 
         Args:
             obs: Observation after the last step of the rollout.

@@ -83,7 +83,7 @@ class AttentionLayer(nn.Module):
 class MimicNetwork(nn.Module):
     """MLP over the normalised observation and the encoded reference.
 
-    Robots without a reference have a learnt code in place of the encoded reference.
+    Robots without a reference have a learnt code instead of the encoded reference.
 
     Args:
         sizes: Sizes of observation (P) and reference window (R).
@@ -107,7 +107,7 @@ class MimicNetwork(nn.Module):
                 cfg.activation,
                 cfg.activation,
             )
-        # Code in place of the encoded reference, for robots without one.
+        # Code instead of the encoded reference, for robots without one.
         self.no_reference = nn.Parameter(torch.zeros(cfg.encoder_size))
         self.head = MLP(observation_size + cfg.encoder_size, outputs, cfg.hidden, cfg.activation)
 

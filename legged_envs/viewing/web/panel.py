@@ -261,7 +261,7 @@ class Panel:
         """Return the value of a control. One that the page cannot send is replaced, and shown."""
         control = self.controls[label]
         value = control.value
-        # A program may send any value, in place of the page.
+        # A program may send any value, instead of the page.
         if label in self._ranges:
             allowed = self._clip(label, value)
         else:
@@ -273,7 +273,7 @@ class Panel:
         return allowed
 
     def _clip(self, label: str, value: Any) -> Any:
-        """Return the value of a slider within its range, its last one in place of NaN."""
+        """Return the value of a slider within its range, its last one instead of NaN."""
         low, high = self._ranges[label]
         if not math.isfinite(value):
             return self._values[label]

@@ -159,7 +159,7 @@ class SceneStream:
         displacement = np.subtract(event.end_position, event.start_position)
         is_vector = displacement.shape == (3,) and bool(np.isfinite(displacement).all())
         env_id = event.instance_index
-        # A program may send anything in place of the page.
+        # A program may send anything instead of the page.
         if is_vector and isinstance(env_id, int) and 0 <= env_id < self._core.num_envs:
             self._drag_events.append((event.phase, env_id, displacement))
 

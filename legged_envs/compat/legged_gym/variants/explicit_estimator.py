@@ -10,7 +10,7 @@ from legged_envs.compat.legged_gym.variants.histories import HistoryRobot
 
 
 class LeggedRobotEE(HistoryRobot):
-    """Explicit estimator: features and labels in place of an observation.
+    """Explicit estimator: features and labels instead of an observation.
 
     ``step`` returns ``estimator_features_buf``, ``estimator_labels_buf``, ``privileged_obs_buf`` of
     the critic, rewards, dones and ``extras``; ``reset`` and ``get_observations`` return the first
