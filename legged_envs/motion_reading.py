@@ -24,7 +24,7 @@ class MotionReading:
     order: tuple[str, ...] = ()
     """Names of the joints in the order of the columns; or limbs (as the robot's model numbers
     them), levels (breadth first, as Isaac Lab does), limbs-by-name or levels-by-name (the same
-    with the legs in the order of their names). Empty: the file's own names, else the order that
+    with the legs in the order of their names). Empty: the names in the file, or the order that
     fits."""
     quaternion: Literal["auto", "xyzw", "wxyz"] = "auto"
     """Order of the components of the base's orientation. auto: the order of the file's format."""

@@ -30,7 +30,7 @@ from legged_envs.cli.crosscheck import crosscheck
 from legged_envs.cli.demo import DemoCfg, demo
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.export import ExportCfg, export
-from legged_envs.cli.help_text import REGISTRY, shorten_help
+from legged_envs.cli.help_text import REGISTRY, shorten_help, wrap_help
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.motion import MotionCfg, motion
 from legged_envs.cli.play import PlayCfg, play
@@ -296,7 +296,7 @@ def parse_options(name: str, words: list[str]) -> Any:
             )
     except SystemExit as exit_:
         if not exit_.code:
-            print(shorten_help(help_text.getvalue()))
+            print(wrap_help(shorten_help(help_text.getvalue())))
             raise
         raise ValueError(as_one_line(printed.getvalue())) from None
     if unknown_words:

@@ -1,6 +1,7 @@
 """Help texts of the options: plain names of values, and only defaults that say something."""
 
 import re
+import textwrap
 from types import NoneType
 from typing import Any, get_args
 
@@ -18,6 +19,12 @@ ERASED = "\0"
 
 ERASED_LINE = re.compile(rf"^[ │|]*{ERASED}[ │|{ERASED}]*$\n", re.MULTILINE)
 """Line from which the whole text was taken out."""
+
+FIRST_OPTION = re.compile(r"^( +-h, --help +)", re.MULTILINE)
+"""Name of the option that every help text has, with the spaces before its description."""
+
+RULE = re.compile(r"^ *-{20,}$", re.MULTILINE)
+"""Line below a title, which is as long as the longest line."""
 
 NONE = "None"
 """Word of a command line that stands for a missing value."""
@@ -74,6 +81,56 @@ def shorten_help(text: str) -> str:
     shorter = ERASED_LINE.sub("", NO_DEFAULT.sub(_erase, text)).replace(ERASED, " ")
     lines = [line.rstrip() for line in shorter.splitlines()]
     return "\n".join(lines)
+
+
+def wrap_help(text: str) -> str:
+    """Return a help text whose descriptions of options fill their lines.
+
+    tyro keeps the line breaks of the source code.
+
+    Args:
+        text: Text without frames, from :func:`shorten_help`.
+    """
+    start = FIRST_OPTION.search(text)
+    rules = RULE.findall(text)
+    if start is None or not rules:
+        return text
+    column = len(start.group(1))
+    width = max(len(rule) for rule in rules)
+    lines: list[str] = []
+    words: list[str] = []
+    name = ""
+    for line in [*text.splitlines(), ""]:
+        # The name of an option ends before two spaces at the latest, or its text is on other lines.
+        is_text = len(line) > column and not line[column - 2 : column].strip()
+        starts_option = bool(line[:column].strip())
+        if words and (starts_option or not is_text):
+            lines += _fill(name, words, column, width)
+            words = []
+        if not is_text:
+            lines.append(line)
+            continue
+        if starts_option:
+            name = line[:column]
+        elif not words:
+            name = ""
+        words += line[column:].split()
+    return "\n".join(lines[:-1])
+
+
+def _fill(name: str, words: list[str], column: int, width: int) -> list[str]:
+    """Return the lines of an option: its name, if it is short, and its description."""
+    indent = " " * column
+    filled = textwrap.wrap(
+        " ".join(words),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    filled[0] = name.ljust(column) + filled[0][column:]
+    return filled
 
 
 def _erase(match: re.Match[str]) -> str:

@@ -314,10 +314,7 @@ def _configuration(label: str, group: Sequence[Run], default_config: DefaultConf
     """Return what is not as by default, and the whole configuration below it."""
     differences = group[0].differences(default_config)
     if differences is None:
-        html = (
-            f"<p>{escape(label)}: this installation does not know the task, "
-            "nor what its defaults are.</p>"
-        )
+        html = f"<p>{escape(label)}: this installation does not know the task and its defaults.</p>"
         module = group[0].task_id.rpartition(":")[0]
         if module:
             html += (

@@ -84,8 +84,8 @@ def _introduction(contract: Contract) -> str:
     return (
         f"# {contract['robot']}: policy of {contract['task_id']}\n\n"
         f"A policy of the robot `{contract['robot']}`, trained on the task "
-        f"`{contract['task_id']}` of legged-envs. What its inputs and outputs mean is in the "
-        "metadata of its files.\n"
+        f"`{contract['task_id']}` of legged-envs. The metadata of its files describes its "
+        "inputs and outputs.\n"
     )
 
 

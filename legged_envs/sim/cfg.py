@@ -250,8 +250,8 @@ class ViewerCfg(Configuration):
         check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))
         if self.eye is None and self.lookat is not None:
             raise ValueError(
-                f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model "
-                "films"
+                f"ViewerCfg.lookat={self.lookat} needs an eye: without one, a camera of the "
+                "model is used"
             )
         if self.eye is not None:
             check_vector("ViewerCfg.eye", self.eye, 3)

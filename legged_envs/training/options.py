@@ -62,7 +62,7 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Torch device of physics engine and learning, such as cpu or cuda:0."""
 
     minutes: float | None = None
-    """Wall-clock training time, min, in place of a number of updates. Learning rate, discount and
+    """Wall-clock training time, min, instead of a number of updates. Learning rate, discount and
     physics then follow the clock, so the same seed gives a different policy on a faster machine.
     Without effect if iterations is given."""
 
@@ -70,15 +70,15 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Number of updates of the training. None: the task's, or no limit with --minutes."""
 
     learner: Literal["legged_envs", "rsl_rl"] = "legged_envs"
-    """Implementation of PPO in tasks without motions. Both learn the same way; rsl_rl's is there to
-    compare with."""
+    """Implementation of PPO in tasks without motions. Both learn the same way; rsl_rl's serves for
+    comparisons."""
 
     seed: int = 1
     """Seed of the task's random numbers and of the networks. The same seed gives the same policy on
     one machine."""
 
     run_dir: Path | None = None
-    """Folder to write to. None: the folder that is resumed, else runs/<task>/<date>."""
+    """Folder to write to. None: the folder that is resumed, or runs/<task>/<date>."""
 
     resume: Path | None = None
     """Run folder to continue with its own options, or numbered checkpoint to continue from in a new
@@ -124,7 +124,7 @@ class TrainCfg(MotionFileOptions, Configuration):
     first_trot: float | None = None
     """Factor on the weight of the reward trot in the first 1.8 M steps of all robots. It then falls
     linearly to 1 at 3 M steps. 1 switches it off. None: 1 with --warm-start or on rough ground,
-    else the task's, which is 2.5."""
+    otherwise the task's, which is 2.5."""
 
     threads: int = 0
     """Number of threads of the training, in PyTorch and in physics. 0: one per core."""

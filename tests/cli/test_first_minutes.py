@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from legged_envs import cli, make_task_cfg, robots
-from legged_envs.cli.help_text import shorten_help
+from legged_envs.cli.help_text import shorten_help, wrap_help
 from legged_envs.cli.play import VIEWS, PlayCfg, choose_view
 from legged_envs.cli.unknown_words import OTHER_NAMES, all_option_names
 from legged_envs.envs import make_core
@@ -138,6 +138,14 @@ def test_the_help_names_values_and_only_defaults_that_say_something(capsys):
         assert not re.search(r"\(default:[\s│|]*(None)?[\s│|]*\)", text)
     framed = "│ a (default:  │\n│ None)        │\n│ b (default: 3) │\n\n│ c (default: ) │"
     assert shorten_help(framed) == "│ a            │\n│ b (default: 3) │\n\n│ c             │"
+    rule = " " + 29 * "-"
+    ragged = (
+        f"{rule}\n  -h, --help  show this\n  --vx FLOAT  Speed of\n              the robot, m/s.\n"
+    )
+    wrapped = (
+        f"{rule}\n  -h, --help  show this\n  --vx FLOAT  Speed of the\n              robot, m/s."
+    )
+    assert wrap_help(ragged) == wrapped
     call = cli.parse(["train", GO2, "--minutes", "None", "ppo", "--gamma", "0.9", "--hidden", "3"])
     (cfg,) = call.args
     assert (cfg.minutes, cfg.algo.gamma, cfg.algo.hidden) == (None, 0.9, (3,))

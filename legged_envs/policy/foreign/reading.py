@@ -215,8 +215,8 @@ def _read_with_scan(path: Path, term: Fields) -> ForeignContract:
     scan = read_scan(term, offset=mjlab.TASK_SCAN.offset)
     if path.suffix != ONNX:
         raise ValueError(
-            f"{str(term.file)!r} has the grid of {SCAN} alone, and {str(path)!r} does not say what "
-            f"else it observes: name a whole description with --contract ({FORMAT_NAMES})"
+            f"{str(term.file)!r} has only the grid of {SCAN}, and {str(path)!r} does not describe "
+            f"its observations: name a whole description with --contract ({FORMAT_NAMES})"
         )
     return _read_onnx_description(path, scan)
 
