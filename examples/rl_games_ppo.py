@@ -57,6 +57,9 @@ class Observer(IsaacAlgoObserver):
         return self.algo.get_action_values({"obs": observation})["actions"]
 
 
+actions = {"mu_activation": "None", "sigma_activation": "None", "fixed_sigma": True}
+actions["mu_init"] = {"name": "default"}
+actions["sigma_init"] = {"name": "const_initializer", "val": math.log(0.5)}
 cfg = {
     "seed": args.seed,
     "algo": {"name": "a2c_continuous"},
@@ -64,15 +67,7 @@ cfg = {
     "network": {
         "name": "actor_critic",
         "separate": True,
-        "space": {
-            "continuous": {
-                "mu_activation": "None",
-                "sigma_activation": "None",
-                "mu_init": {"name": "default"},
-                "sigma_init": {"name": "const_initializer", "val": math.log(0.5)},
-                "fixed_sigma": True,
-            }
-        },
+        "space": {"continuous": actions},
         "mlp": {"units": [128, 128], "activation": "elu", "initializer": {"name": "default"}},
     },
     "config": {
@@ -115,8 +110,8 @@ seconds = time.perf_counter() - begun
 trained = mean_return(observer.act)
 still = mean_return(lambda observation: torch.zeros(args.episodes, 12))
 
+untrained = observer.untrained
 steps = updates * STEPS_PER_UPDATE * args.num_envs
 print(f"{steps} steps in {seconds:.0f} s; mean return of {args.episodes} unseen episodes:")
-untrained = observer.untrained
 print(f"untrained {untrained:.2f}, trained {trained:.2f}, {trained / untrained:.1f} times as much")
 print(f"a robot that only stands still: {still:.2f}")

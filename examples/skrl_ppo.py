@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-# OpenMP threads that wait leave the cores to the physics after a short spin; read once, when torch loads.
+# OpenMP threads leave the cores to the physics after a short spin; read once, when torch loads.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 import gymnasium as gym
@@ -28,9 +28,8 @@ parser.add_argument("--num-envs", type=int, default=512)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--episodes", type=int, default=64, help="of an evaluation")
 args = parser.parse_args()
-torch.set_num_threads(
-    os.cpu_count() or 1
-)  # of the update: the environment takes one thread for its own maths
+# Of the update: the environment takes one thread for its own maths.
+torch.set_num_threads(os.cpu_count() or 1)
 updates = max(1, args.steps // (STEPS_PER_UPDATE * args.num_envs))
 
 
@@ -48,6 +47,7 @@ def mean_return(act) -> float:
     return returns.mean().item()
 
 
+decay = {"start_factor": 1.0, "end_factor": 0.1, "total_iters": updates * EPOCHS}
 network = {"name": "net", "layers": [128, 128], "activations": "elu"}
 cfg = {
     "seed": args.seed,
@@ -76,11 +76,7 @@ cfg = {
         "gae_lambda": 0.95,
         "learning_rate": 1e-3,
         "learning_rate_scheduler": torch.optim.lr_scheduler.LinearLR,
-        "learning_rate_scheduler_kwargs": {
-            "start_factor": 1.0,
-            "end_factor": 0.1,
-            "total_iters": updates * EPOCHS,
-        },
+        "learning_rate_scheduler_kwargs": decay,
         "observation_preprocessor": "RunningStandardScaler",
         "state_preprocessor": "RunningStandardScaler",
         "value_preprocessor": "RunningStandardScaler",

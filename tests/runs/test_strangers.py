@@ -313,7 +313,7 @@ def test_sigterm_before_a_command_does_anything_is_a_word_and_a_status() -> None
         "import os, signal, sys\n"
         "from legged_envs.cli import command_line\n"
         "sys.argv[1:] = ['list']\n"
-        "def end(words): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "def end(words, modules): os.kill(os.getpid(), signal.SIGTERM)\n"
         "command_line.parse = end\n"
         "command_line.main()\n"
     )
