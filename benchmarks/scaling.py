@@ -196,6 +196,8 @@ class Measurement:
 def measure(count: int, robots: int, updates: int) -> Measurement:
     """Train with a number of processes, and return the times of the updates.
 
+    The training has no coarse physics, so that all updates are alike.
+
     Args:
         count: Number of processes, each with one thread.
         robots: Number of robots of all processes.
