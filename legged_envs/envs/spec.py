@@ -18,6 +18,7 @@ JSON_LEAVES = (str, int, float, bool, type(None))
 class TaskSpec(EnvSpec):
     """A specification of Gymnasium that writes a ``TaskCfg`` as changes of the registered task.
 
+    The JSON of one robot is for ``gymnasium.make``, that of a batch for ``gymnasium.make_vec``.
     Changes are dotted paths of fields, each with its value, as ``gymnasium.make(…, cfg=…)`` takes
     them. An environment that is made from the JSON has the same configuration.
     """
@@ -60,8 +61,8 @@ class TaskSpec(EnvSpec):
 
         cfg = self.kwargs.get("cfg")
         plain = copy.copy(self)
-        # Wrappers that only gymnasium.make applies: without them, JSON makes a batch too.
-        if not self.additional_wrappers:
+        # gymnasium.make needs its wrapper for a longer time limit, gymnasium.make_vec refuses it.
+        if "vectorization_mode" in self.kwargs:
             plain.additional_wrappers = ()
         if isinstance(cfg, TaskCfg) and self.registered_cfg is not None:
             changes: dict[str, object] = {}

@@ -186,6 +186,10 @@ def test_a_longer_limit_is_kept_when_a_specification_is_made_or_one_robot_is_vec
         longer = gym.make(env.spec, max_episode_steps=23)
         assert longer.spec is not None
         assert longer.spec.max_episode_steps == 23
+        plain = gym.make(FLAT, cfg=cfg)
+        assert plain.spec is not None
+        from_json = EnvSpec.from_json(plain.spec.to_json())
+        assert length_of_an_episode(gym.make(from_json, max_episode_steps=23))[0] == 23
         again = gym.make(longer.spec, max_episode_steps=31)
         assert isinstance(again, gym.wrappers.TransformReward)
         assert (length_of_an_episode(longer)[0], length_of_an_episode(again)[0]) == (23, 31)
