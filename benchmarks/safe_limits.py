@@ -1,15 +1,18 @@
-"""Calibrates the limits of the suite SafeLegged-v1 with the unconstrained pretrained policies.
+"""Calibrates the limits of the suite SafeLegged-v1 with unconstrained policies.
 
-    python -m benchmarks.safe_limits Legged/Go2-Flat-v0 Legged/AnymalC-Flat-v0
+    python -m benchmarks.safe_limits Legged/AnymalC-Flat-v0 Legged/G1-Flat-v0
+    python -m benchmarks.safe_limits Legged/Go2-Flat-v0 --policies runs/none_1 runs/none_2
 
-A binding cost receives the limit J / f, with the mean J of the unconstrained policy on unseen
+A binding cost receives the limit J / f, with the mean J of the unconstrained policies on unseen
 episodes and the factor f of the level: 1.3, 2 and 3. Power and foot force count above an allowance,
-the median of the same rollout, so that a robot that walks at the commanded speed can keep the
+the median of the same rollouts, so that a robot that walks at the commanded speed can keep the
 limit. The script replaces the entries of the given tasks in the file of the suite.
 """
 
 import argparse
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -56,13 +59,20 @@ def measured_costs(has_terrain: bool) -> dict[str, CostTermCfg]:
     return terms
 
 
-def rollout(task_id: str, episodes: int) -> tuple[dict[str, torch.Tensor], torch.Tensor, str]:
-    """Run the pretrained policy of a task.
+def rollout(
+    task_id: str, path: Path | None, episodes: int
+) -> tuple[dict[str, torch.Tensor], torch.Tensor, str]:
+    """Run a policy on unseen episodes.
+
+    Args:
+        task_id: Registered id of the task.
+        path: Run folder or policy file. None: the pretrained policy.
+        episodes: Number of episodes.
 
     Returns:
         Each cost of each step, (steps, num_envs); True in the steps that count; name of the robot.
     """
-    policy, cfg, _ = policy_and_task(task_id)
+    policy, cfg, _ = policy_and_task(task_id, path)
     cfg.costs = measured_costs(kind_of(cfg).has_terrain)
     evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(policy.inputs))
     found = evaluator.rollout(policy, EVALUATION_SEED)
@@ -73,6 +83,21 @@ def rollout(task_id: str, episodes: int) -> tuple[dict[str, torch.Tensor], torch
     counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
     evaluator.close()
     return dict(zip(names, values, strict=True)), counted, cfg.robot.name
+
+
+def rollouts(
+    task_id: str, paths: Sequence[Path | None], episodes: int
+) -> tuple[dict[str, torch.Tensor], torch.Tensor, str]:
+    """Run several policies, each on the same episodes, as :func:`rollout` runs one.
+
+    Returns:
+        Each cost of each step, (steps, num_envs · number of policies); True in the steps that
+        count; name of the robot.
+    """
+    found = [rollout(task_id, path, episodes) for path in paths]
+    names, robot = found[0][0], found[0][2]
+    values = {name: torch.cat([costs[name] for costs, _, _ in found], dim=1) for name in names}
+    return values, torch.cat([counted for _, counted, _ in found], dim=1), robot
 
 
 def mean_cost(values: torch.Tensor, counted: torch.Tensor) -> float:
@@ -125,16 +150,27 @@ def main() -> None:
     """Calibrate the tasks that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="+", help="ids of tasks with a pretrained policy")
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        type=Path,
+        help="unconstrained policies of a single task: run folders or files. Default: the "
+        "pretrained policy",
+    )
     parser.add_argument("--episodes", type=int, default=256, help="number of unseen episodes")
     arguments = parser.parse_args()
+    if arguments.policies and len(arguments.tasks) > 1:
+        parser.error(f"--policies are of one task, got {', '.join(arguments.tasks)}")
     path = SUITE_FILES[SUITE]
     content: dict[str, Any] = {"suite": SUITE, "factors": LEVELS, "tasks": {}}
     if path.exists():
         content = json.loads(path.read_text())
     for task_id in arguments.tasks:
-        values, counted, robot = rollout(task_id, arguments.episodes)
+        paths = arguments.policies or [None]
+        values, counted, robot = rollouts(task_id, paths, arguments.episodes)
         content["tasks"][task_id] = {
             "robot": robot,
+            "policies": len(paths) if arguments.policies else "pretrained",
             "episodes": arguments.episodes,
             "seed": EVALUATION_SEED,
             "costs": calibrated(values, counted),
