@@ -5,10 +5,15 @@ Importing this package registers the ids. torch and MuJoCo are imported when an 
 
 import os
 import sys
+from pathlib import Path
 
 if sys.platform == "linux" and not os.environ.get("DISPLAY"):
     # Without a display, MuJoCo renders through EGL. It reads this once, when it is imported.
     os.environ.setdefault("MUJOCO_GL", "egl")
+
+if not (Path(__file__).parent / "wrappers").is_dir():
+    # Git on Windows writes the link to ../wrappers as a text file. The folder itself is found here.
+    __path__.append(str(Path(__file__).parents[1]))
 
 from legged_envs.registration import register, register_tasks
 from legged_envs.tasks import make_task_cfg

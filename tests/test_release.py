@@ -1,8 +1,11 @@
 """What surrounds a release: versions, the wheel's size, its smoke tests, and the files that hosting services read."""
 
-import io
+import os
 import re
+import shutil
 import subprocess
+import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -61,13 +64,71 @@ def test_forms_of_issues_have_what_github_needs(name: str) -> None:
     assert any(part.get("validations", {}).get("required") for part in form["body"])
 
 
-def test_what_goes_into_the_wheel_is_smaller_than_five_megabytes() -> None:
-    package = Path(legged_envs.__file__).parent
-    with zipfile.ZipFile(archive := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path in (*package.rglob("*"), *(package / "wrappers").rglob("*")):
-            if path.is_file() and path.suffix != ".pyc":
-                wheel.write(path, str(path.relative_to(package)))
-    assert 5e5 < archive.tell() < smoke.LARGEST_WHEEL
+def windows_clone(folder: Path) -> Path:
+    """Copy what the archives are made of, with a text file in place of the link, as Git on Windows writes it."""
+    for name in ("legged_envs", "wrappers"):
+        skipped = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skipped)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    link = folder / "legged_envs" / "wrappers"
+    if link.is_symlink():
+        link.unlink()
+    link.write_text("../wrappers")
+    return folder
+
+
+def files_of(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+def test_the_wheel_of_every_clone_has_all_files_and_is_smaller_than_five_megabytes(
+    tmp_path: Path,
+) -> None:
+    builders = pytest.importorskip("hatchling.builders.wheel")
+    own = files_of(ROOT / "legged_envs") - {"wrappers"}
+    own = {f"legged_envs/{name}" for name in own if not name.startswith("wrappers/")}
+    own |= {f"legged_envs/wrappers/{name}" for name in files_of(ROOT / "wrappers")}
+    for root in (ROOT, windows_clone(tmp_path / "clone")):
+        (wheel,) = builders.WheelBuilder(str(root)).build(
+            directory=str(tmp_path / "dist"), versions=["standard"]
+        )
+        assert 5e5 < Path(wheel).stat().st_size < smoke.LARGEST_WHEEL
+        names = zipfile.ZipFile(wheel).namelist()
+        assert {name for name in names if ".dist-info/" not in name} == own
+        assert len({*names}) == len(names)
+
+
+def test_the_wheel_can_be_made_of_the_sdist(tmp_path: Path) -> None:
+    builders = pytest.importorskip("hatchling.builders.sdist")
+    (archive,) = builders.SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    assert {f"wrappers/{name}" for name in files_of(ROOT / "wrappers")} <= names
+    assert {"CHANGELOG.md", "legged_envs/__init__.py", "tests/test_release.py"} <= names
+
+
+def test_a_clone_on_windows_finds_its_wrappers(tmp_path: Path) -> None:
+    clone = windows_clone(tmp_path / "clone")
+    script = (
+        "import gymnasium, legged_envs; "
+        "env = gymnasium.make_vec('Legged/Go2-Flat-v0', num_envs=1); env.reset(seed=0); "
+        "from legged_envs.wrappers import TimeLimit; import legged_envs.wrappers as found; "
+        "print(found.__path__[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": str(clone)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()) == clone / "wrappers"
 
 
 def test_smoke_tests_see_what_is_wrong(
