@@ -121,7 +121,7 @@ def register(
         )
     elif gym.registry[task_id].entry_point != single:
         raise ValueError(
-            f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}"
+            f"the id {task_id!r} belongs to another environment: {gym.registry[task_id]}"
         )
     TASKS[task_id] = make_cfg
     if training is not None:

@@ -157,8 +157,8 @@ class CostNormalize(NormalizingWrapper):
         if key not in self._scales:
             if not self._adds_scales:
                 raise ValueError(
-                    "CostNormalize was given the Normalizer of info['cost'] alone, "
-                    f"and the environment reports info[{key!r}] too: "
+                    "CostNormalize was given only the Normalizer of info['cost'], "
+                    f"but the environment reports info[{key!r}] too: "
                     f"give it a dict of Normalizers for {COST_KEYS}"
                 )
             self._scales[key] = self._new_scale(key, shape)
@@ -166,7 +166,7 @@ class CostNormalize(NormalizingWrapper):
         if shape != own.shape:
             raise ValueError(
                 f"CostNormalize has a Normalizer of shape {own.shape} for info[{key!r}], "
-                f"whose rows have shape {shape}"
+                f"but its rows have shape {shape}"
             )
         return self._scales[key]
 

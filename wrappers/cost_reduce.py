@@ -74,7 +74,8 @@ class CostReduce(StatefulWrapper):
         costs = info.get(self._key, info.get("costs"))
         if costs is None and not self._seen:
             raise ValueError(
-                'CostReduce needs an environment whose steps report info["costs"] (num_envs, K). '
+                'CostReduce needs an environment that reports info["costs"] of shape '
+                "(num_envs, K) in each step. "
                 f"This one reports {sorted(info)}."
             )
         self._seen = True
@@ -135,7 +136,7 @@ def _positive_limits(env: Env, names: Sequence[str] | None) -> NumPyArray:
             name = i if names is None else repr(names[i])
             raise ValueError(
                 f"CostReduce(env, 'weighted') divides by the limits, "
-                f"and that of cost {name} is {limit}: it must be positive. "
+                f"and the limit of cost {name} is {limit}: it must be positive. "
                 "Reduce by 'sum', 'max' or 'any', or give the term a positive limit."
             )
     return np.asarray(limits, np.float64)

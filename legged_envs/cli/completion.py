@@ -19,7 +19,7 @@ $cases
         *) [ "$$COMP_CWORD" -eq 2 ] && words="$tasks" ;;
     esac
     COMPREPLY=($$(compgen -W "$$words" -- "$$word"))
-    # Files, where no option and no task begins like that.
+    # Complete file names where no option and no task matches.
     [ "$${#COMPREPLY[@]}" -eq 0 ] && COMPREPLY=($$(compgen -f -- "$$word"))
 }
 complete -F _legged_envs legged-envs

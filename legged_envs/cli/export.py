@@ -87,6 +87,6 @@ def _check_foreign(cfg: ExportCfg) -> None:
         )
     if cfg.card:
         raise ValueError(
-            "--card tells the training and the evaluation in a policy.safetensors, and "
+            "--card describes the training and the evaluation that a policy.safetensors has, but "
             f"{str(cfg.policy or cfg.contract)!r} is of another framework: leave out --card"
         )

@@ -123,5 +123,5 @@ class UserTask(TableRepr, ABC):
             for owner in (core, core.task):
                 if hasattr(owner, name):
                     return getattr(owner, name)
-        hint = "" if core is not None else "; __init__ must call that of its base class"
+        hint = "" if core is not None else "; __init__ must call super().__init__"
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")

@@ -35,7 +35,7 @@ COLUMN_HEADS = (
     "envs",
     "env-steps/s",
     "control step, ms",
-    "its physics alone, ms",
+    "physics only, ms",
     "ratio",
 )
 """Titles of the columns of the table."""
@@ -44,8 +44,8 @@ LEGEND = (
     "envs: robots in one process. "
     "env-steps/s: robots × control steps in a second. "
     "control step: one envs.step(). "
-    "its physics alone: the engine with the same model, states and targets. "
-    "ratio: control step by its physics alone. "
+    "physics only: the engine without the environment, with the same model, states and targets. "
+    "ratio: control step divided by physics only. "
     "All are medians of the rounds."
 )
 """Explanation of the columns, printed below the table."""

@@ -52,7 +52,7 @@ def gait_term(name: str) -> Callable[[Any, Any, int], np.ndarray]:
         gait: PlainGait | None = loop.gait
         if gait is None:
             raise ValueError(
-                f"the policy observes {name!r}, and its contract has no gait_command: "
+                f"the policy observes {name!r}, but its metadata lacks gait_command: "
                 "export the policy again"
             )
         terms = gait.observe(i, loop.command[i])

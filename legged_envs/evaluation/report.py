@@ -322,7 +322,7 @@ def _configuration(label: str, group: Sequence[Run], default_config: DefaultConf
                 f"add --import {escape(module)} to the command.</p>"
             )
     else:
-        header = ("not as by default", "run", f"default of legged-envs {__version__}")
+        header = ("changed option", "run", f"default of legged-envs {__version__}")
         rows = [(name, *map(_shown, values)) for name, values in differences.items()]
         html = format_html((label, header, rows))
     whole = escape(json.dumps(group[0].config, indent=1))

@@ -407,13 +407,13 @@ def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
             require(got == expected, motion.origin, field, wanted, repr(got))
         if motion.name in origins:
             raise MotionError(
-                f"{motion.origin}: name must differ from that of {origins[motion.name]}, "
-                f"got {motion.name!r}"
+                f"{motion.origin}: name must differ from the name of {origins[motion.name]}, got "
+                f"{motion.name!r}"
             )
         origins[motion.name] = motion.origin
         if motion.frame_rate != first.frame_rate:
             raise MotionError(
-                f"{motion.origin}: frame_rate must be {first.frame_rate:g} as that of "
+                f"{motion.origin}: frame_rate must be {first.frame_rate:g}, as in "
                 f"{first.origin}; use legged_envs.motions.resample on one of them, "
                 f"got {motion.frame_rate:g}"
             )

@@ -33,8 +33,8 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
     if frames > MOST_FRAMES:
         raise MotionError(
             f"{motion.origin}: lasts {motion.duration:g} s at {motion.frame_rate:g} Hz, which is "
-            f"{frames:.3g} frames of {frame_rate:g} Hz, and at most {MOST_FRAMES:,} are made: say "
-            "its frames per second with --motion.rate (rate=…)"
+            f"{frames:.3g} frames of {frame_rate:g} Hz, more than the limit of {MOST_FRAMES:,}: "
+            "give its frames per second with --motion.rate (rate=…)"
         )
     is_whole = abs(frames - round(frames)) <= 1e-6 * frames
     require(

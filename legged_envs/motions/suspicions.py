@@ -151,8 +151,9 @@ def _velocities_differ(motion: Motion) -> str:
         return ""
     rate = motion.frame_rate * factor
     return (
-        f"the joint velocities in the file are {factor:.2f} times those of its frames at "
-        f"{motion.frame_rate:g} Hz: the clip is of about {rate:.0f} Hz (--motion.rate {rate:.0f})"
+        f"the joint velocities in the file are {factor:.2f} times the velocities between its "
+        "frames at "
+        f"{motion.frame_rate:g} Hz: the clip probably has {rate:.0f} Hz (--motion.rate {rate:.0f})"
     )
 
 

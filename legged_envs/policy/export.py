@@ -128,13 +128,13 @@ def check_exportable(policy: Policy, path: Path | None) -> None:
         return
     if "action_size" in policy.contract:
         raise ValueError(
-            f"methods of {policy.task_id!r} make joint targets of its actions, "
-            "and no contract says how: set them in action terms to export a policy"
+            f"methods of {policy.task_id!r} convert actions to joint targets, "
+            "and metadata cannot describe methods: use action terms to export a policy"
         )
     raise ValueError(
         f"{str(path)!r} was written by an earlier version, "
-        f"its contract has no {', '.join(missing)}: "
-        "continue its run for an update, train --resume, which writes it again"
+        f"and its metadata lacks {', '.join(missing)}: "
+        "continue its run for one update with train --resume, which writes the policy again"
     )
 
 

@@ -136,7 +136,7 @@ class Policy(TableRepr):
         if groups is not None and tuple(self.inputs) != tuple(groups):
             raise ValueError(
                 f"the policy must take {', '.join(groups)}, "
-                f"but that of {self.task_id!r} takes {', '.join(self.inputs)}"
+                f"but the policy of {self.task_id!r} takes {', '.join(self.inputs)}"
             )
         taken = tuple(self.inputs)
         if not set(taken) <= set(env.group_sizes):

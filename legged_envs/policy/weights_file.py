@@ -49,7 +49,8 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
         # Before memory is taken: a stranger's file may claim any size.
         if size > LARGEST_HEADER:
             raise ValueError(
-                f"the header of {str(path)!r} has {size:,} bytes, and that of a policy has at most "
+                f"the header of {str(path)!r} has {size:,} bytes, but the header of a policy has "
+                "at most "
                 f"{LARGEST_HEADER:,}: name a safetensors file that legged-envs train wrote"
             )
         text = file.read(size)

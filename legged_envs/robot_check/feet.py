@@ -157,8 +157,8 @@ def _body_problems(robot: RobotCfg, heights: Mapping[str, list[float]]) -> Itera
         yield (
             f"default_joint_pos: the robot does not stand but lies on the ground, on "
             f"{_listed(low)}, with base_height {robot.base_height:.3f} m: "
-            f"write angles in which {_listed(robot.foot_names)} alone touch it, "
-            "or name the right foot_names"
+            f"write angles in which only {_listed(robot.foot_names)} touch the ground, "
+            "or correct foot_names"
         )
     elif low:
         yield (

@@ -208,7 +208,7 @@ class RobotCfg(Configuration):
         if not path.is_file():
             raise FileNotFoundError(
                 f"RobotCfg {self.name!r}: there is no file {str(path)!r}; xml must be an absolute "
-                "path, or the name of a file that comes with the package"
+                "path, or the name of a file of the package"
             )
         return path
 

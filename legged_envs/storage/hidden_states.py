@@ -88,7 +88,7 @@ class HiddenStateBuffers:
                 raise ValueError(
                     f"{NETWORKS[i]}: expected {network.kind} as in the first transition, got {kind}"
                 )
-            name = f"{NETWORKS[i]}, which must be like that of the first transition"
+            name = f"{NETWORKS[i]}, which must have the shape of the first transition"
             # Buffers have the environment first, so that a transition is one row.
             for buffer, part in zip(network.buffers, parts[i], strict=True):
                 row = buffer[step].transpose(0, 1)

@@ -141,5 +141,6 @@ def _check_nothing_new(cfg: SweepCfg) -> None:
         is_given = getattr(cfg, option.name) != getattr(usual, option.name)
         if is_given and option.name not in OPTIONS_OF_RESUME:
             raise ValueError(
-                f"--{option.name.replace('_', '-')} is that of the sweep to resume: leave it out"
+                f"--{option.name.replace('_', '-')} is fixed by the sweep that is resumed: leave "
+                "it out"
             )

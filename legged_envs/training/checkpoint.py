@@ -182,8 +182,8 @@ def _check_resumable(checkpoint: Mapping[str, Any], place: Path) -> None:
     """Raise a ValueError if a checkpoint lacks what a resumed run needs, or has wrong options."""
     if "cfg" not in checkpoint:
         raise ValueError(
-            f"the checkpoint {str(place)!r} is of an older version, which did not write the "
-            "options of its run, and cannot be resumed; --warm-start begins a new run with its "
+            f"the checkpoint {str(place)!r} cannot be resumed, because it is of an older version, "
+            "which did not write the options of its run; --warm-start starts a new run with its "
             "networks"
         )
     missing = [name for name in ENTRY_TYPES if name not in checkpoint]
@@ -248,8 +248,8 @@ def _check_continues(checkpoint: Mapping[str, Any], given: Mapping[str, Any]) ->
     too_few_minutes = "minutes" in given and given["minutes"] < MINUTES_TOLERANCE * minutes
     if too_few_updates or too_few_minutes:
         raise ValueError(
-            f"--iterations and --minutes are those of the whole run, which has {done} and "
-            f"{minutes:.1f} behind it: give more, or nothing to continue as begun"
+            "--iterations and --minutes count from the start of the run, which has completed "
+            f"{done} and {minutes:.1f}: give more, or leave both out to continue as planned"
         )
 
 
@@ -300,7 +300,7 @@ def check_changes(changes: Any, path: str = "changes") -> None:
     # The exact type, because a checkpoint can hold no subclass, such as NumPy's float64.
     elif type(changes) not in (str, int, float, bool, type(None)):
         raise ValueError(
-            f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are "
-            "numbers, strings, None, and tuples, lists and dicts of these; for functions and "
-            "objects, register a task of your own"
+            f"{path} = {changes!r}: changes must be values that a checkpoint can hold: numbers, "
+            "strings, None, and tuples, lists and dicts of these; for functions and objects, "
+            "register a custom task"
         )

@@ -125,8 +125,8 @@ def _check_same_robot(
     for key in ("robot", "action"):
         if ours.get(key) != theirs.get(key):
             raise ValueError(
-                f"{str(place)!r} is a run of {source_id!r}: its {key} is {theirs.get(key)}; "
-                f"{task_id!r} has {ours.get(key)}, so it cannot start with its networks"
+                f"{str(place)!r} is a run of {source_id!r} with {key} {theirs.get(key)}; "
+                f"{task_id!r} has {ours.get(key)}, so it cannot start with the run's networks"
             )
 
 
@@ -270,7 +270,7 @@ def _check_layers(new: State, old: State) -> None:
     )
     if not fits:
         raise ValueError(
-            f"layers must be as many and as wide as those of the run, {old_sizes}, got {sizes}"
+            f"the layers must have the sizes of the run's layers, {old_sizes}, got {sizes}"
         )
 
 

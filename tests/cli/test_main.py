@@ -372,7 +372,7 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
     run_bench(BenchCfg(GO2, quick=True, json=tmp_path / "new" / "bench.json"))
     printed = capsys.readouterr().out
     assert all(head.split()[0] in printed for head in bench.COLUMN_HEADS)
-    assert "ratio: control step by its physics alone" in " ".join(printed.split())
+    assert "ratio: control step divided by physics only" in " ".join(printed.split())
     result = json.loads((tmp_path / "new" / "bench.json").read_text())
     assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
     for row in result["sizes"]:

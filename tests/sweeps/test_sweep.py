@@ -110,8 +110,8 @@ def test_a_sweep_is_resumed_with_its_own_options_and_where_it_was(tmp_path, caps
     assert [run["iterations"] for run in runs] == [3, 3]
     assert all(" --threads 2" in run["command"] for run in runs)
     resume = ["--resume", str(folder)]
-    assert "--seeds is that of the sweep" in refused([*resume, "--seeds", "4"], capsys)
-    assert "--num-envs is that of the sweep" in refused([*resume, "--num-envs", "4"], capsys)
+    assert "--seeds is fixed by the sweep" in refused([*resume, "--seeds", "4"], capsys)
+    assert "--num-envs is fixed by the sweep" in refused([*resume, "--num-envs", "4"], capsys)
     moved = tmp_path / "two"
     folder.rename(moved)
     assert f"'{folder}'" in refused(["--resume", str(moved)], capsys)

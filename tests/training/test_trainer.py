@@ -399,7 +399,7 @@ def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
     "task, hidden, wrong",
     [
         (G1, (16,), "robot is go2; 'Legged/G1-Flat-v0' has g1"),
-        (GO2, (8,), r"as many and as wide as those of the run, \[16, 12\], got \[8, 12\]"),
+        (GO2, (8,), r"must have the sizes of the run's layers, \[16, 12\], got \[8, 12\]"),
         (GO2, (16, 16), r"got \[16, 16, 12\]"),
     ],
 )
@@ -859,7 +859,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
 @pytest.mark.parametrize("less", [{"iterations": 1}, {"minutes": 1e-5}])
 def test_a_run_does_not_go_on_to_less_than_it_has(less, run):
     with pytest.raises(
-        ValueError, match=r"those of the whole run, which has 2 and 0\.\d behind it: give more"
+        ValueError, match=r"start of the run, which has completed 2 and 0\.\d: give more"
     ):
         Trainer(prepare(TrainCfg(GO2, resume=run, **less)), Console(quiet=True))
 
@@ -869,7 +869,9 @@ def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):
     state = read_checkpoint(tmp_path, GO2)
     del state["cfg"]
     torch.save(state, tmp_path / CHECKPOINT)
-    with pytest.raises(ValueError, match=r"checkpoint '.*' is of an older version.*--warm-start"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint '.*' cannot be resumed.*of an older version.*--warm-start"
+    ):
         Trainer(prepare(tiny(None, resume=tmp_path)), Console(quiet=True))
 
 

@@ -28,7 +28,7 @@ from legged_envs.wrappers.plumbing.base import Options
 from legged_envs.wrappers.plumbing.layers import Env, Space, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
-INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023.
+INSTALL = """OmniSafe cannot be imported ({error}). Its requirements pin package versions from 2023.
 Install it by `make omnisafe`, or by
     pip install --no-deps omnisafe==0.5.0
     pip install pyyaml rich typer tensorboard wandb seaborn pandas matplotlib gdown moviepy"""

@@ -132,7 +132,7 @@ def _steps_of_spec(env: Env) -> int:
         steps = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
     if steps is None:
         raise ValueError(
-            "rsl_rl needs an environment with a time limit, got one whose spec has none: "
+            "rsl_rl needs an environment with a time limit, got one without a limit in its spec: "
             "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
         )
     return steps

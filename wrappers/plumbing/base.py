@@ -225,7 +225,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
             fits = all(own in (None, size) for size, own in zip(given, expected, strict=True))
         if not fits:
             raise ValueError(
-                f"{type(self).__name__} needs a state whose {key!r} has shape {expected}, "
+                f"{type(self).__name__} needs a state with {key!r} of shape {expected}, "
                 f"got {tuple(given)} of a {type(saved).__name__}. "
                 "Load a state with the same number of environments and costs."
             )
@@ -350,7 +350,7 @@ def _check_five_values(env: Layer, owner: str) -> None:
             name = type(layer).__name__
             raise ValueError(
                 f"{owner} needs the five values of Gymnasium's step, "
-                f"got those of {name} below it. "
+                f"but {name} below it returns others. "
                 f"Leave {name} out, or put {name} outermost."
             )
 

@@ -122,6 +122,6 @@ def _no_cost(wrapper: Env | SingleEnv) -> ValueError:
         f"{name_of(wrapper)} reports no info['cost'], so there is no cost to return. "
         "The environments of legged_envs report one: "
         "gymnasium.make_vec('Legged/Go2-Flat-v0', num_envs=…). "
-        "Below this wrapper, add one that writes info['cost'] for other environments: "
+        "For other environments, add a wrapper that writes info['cost'] below this wrapper: "
         "CostReduce, if they report info['costs']."
     )

@@ -137,12 +137,12 @@ class PIDMultipliers:
                 given = tuple(np.shape(state[name]))
             if given != shape:
                 raise ValueError(
-                    f"the multipliers need a state whose {name!r} has shape {shape}, got {given}"
+                    f"the multipliers need a state with {name!r} of shape {shape}, got {given}"
                 )
             values = arrays.as_numpy(state[name])
             if values.dtype.kind != "f" or not np.isfinite(values).all():
                 raise ValueError(
-                    f"the multipliers need a state whose {name!r} has finite floats, got {values}"
+                    f"the multipliers need a state with finite floats in {name!r}, got {values}"
                 )
 
     def load_state_dict(self, state: dict[str, Array]) -> None:

@@ -41,8 +41,8 @@ class AssetFunctions:
         ignored = [name for name in OPTIONS_WITHOUT_EFFECT if getattr(options, name)]
         if ignored:
             warnings.warn(
-                f"load_asset {filename!r}: {', '.join(ignored)} have no effect: masses are those "
-                "of the file, and each mesh collides as its convex hull",
+                f"load_asset {filename!r}: {', '.join(ignored)} have no effect: masses are taken "
+                "from the file, and each mesh collides as its convex hull",
                 stacklevel=2,
             )
         # Scripts change their record of options and load the next asset with it.

@@ -322,7 +322,7 @@ class DirectMARLEnv(DirectRLEnv):
         if not set(self.agents) <= set(actions) <= set(self.possible_agents):
             raise ValueError(
                 f"{type(self).__name__}.step needs an action of each of {self.agents}, "
-                f"got those of {list(actions)}, of the agents {self.possible_agents}"
+                f"got actions of {list(actions)}; the agents of the task are {self.possible_agents}"
             )
         # Agents that act in no environment may be left out; the others were checked above.
         complete = self.adapter.by_agent(self.adapter.zero_action)

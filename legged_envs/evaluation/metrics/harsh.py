@@ -70,7 +70,10 @@ class HarshEvaluation:
         )
         if self.clipped:
             names = ", ".join(self.clipped)
-            console.print(f"clipped to the trained range, below that of other policies: {names}")
+            console.print(
+                "commands clipped to the trained range, which is smaller than for other "
+                f"policies: {names}"
+            )
         self.walk.print(console)
         console.print(f"drift after the stop: {format_measure(self.still_drift, '.3f')} m/s")
 

@@ -28,7 +28,8 @@ def read_content(path: Path) -> dict[str, Any]:
     require(isinstance(content, dict), origin, "the text", "a JSON object", type(content).__name__)
     if "Loop" in content and "LoopMode" not in content:
         raise MotionError(
-            f"{origin}: is a clip of DeepMimic ('Loop'), whose character is no robot: export it as "
+            f"{origin}: is a clip of DeepMimic ('Loop') for a character that is not a robot: "
+            "export it as "
             ".bvh, which `legged-envs motion` turns into the motion of a robot"
         )
     optional = ("MotionWeight", CYCLE_POSITION, CYCLE_ROTATION)

@@ -107,7 +107,7 @@ def _refuse_human(path: Path, names: Collection[str]) -> None:
         )
     if any(key in names for key in HUMAN_KEYS):
         raise MotionError(
-            f"{path}: has the motion of a human as SMPL parameters, as AMASS does, and the body "
-            "model is not ours to ship: save the model's joints, 'joints' (T, 22, 3), and 'fps' "
-            "with numpy.savez, and give that file to `legged-envs motion`"
+            f"{path}: has the motion of a human as SMPL parameters, as AMASS does, but the licence "
+            "of the body model does not permit including it: save the model's joints, 'joints' "
+            "(T, 22, 3), and 'fps' with numpy.savez, and give that file to `legged-envs motion`"
         )

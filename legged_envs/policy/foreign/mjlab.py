@@ -213,7 +213,7 @@ def _read_terms(texts: Texts, joints: tuple[str, ...], points: int) -> tuple[For
     unknown = []
     for name in names:
         if name in MOTION_TERMS and name not in quantities:
-            unknown.append(f"{name} (a reference motion, and the file has no anchor_body_name)")
+            unknown.append(f"{name} (a reference motion, but the file lacks anchor_body_name)")
         elif name not in quantities:
             unknown.append(f"{name} (not known here)")
     if unknown:

@@ -133,8 +133,8 @@ def _read_joints(config: Fields, robot: RobotCfg, size: int, assumed: list[str])
     else:
         motors = motor_joints(robot)
         assumed.append(
-            f"there is no {BASE_FILE} one folder above, so motors are numbered as those of "
-            f"{robot.name!r} in Unitree's SDK"
+            f"there is no {BASE_FILE} one folder above, so motors are numbered as in Unitree's "
+            f"SDK for {robot.name!r}"
         )
     mapping = config.indices("joint_mapping", below=len(motors))
     if len(mapping) != size:

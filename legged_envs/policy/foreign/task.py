@@ -42,10 +42,10 @@ MESH_SOLES = {H1.xml: LONG_SOLES}
 frameworks were trained."""
 
 SOLES_ASSUMED = (
-    "the robot stands on soles as long as those of its maker's mesh, 0.30 m, which are 0.215 m in "
-    "tasks of this package"
+    "the soles of the robot are 0.30 m long, as in the mesh of its maker; tasks of this package "
+    "have soles of 0.215 m"
 )
-"""What is told of a policy whose robot is one of `MESH_SOLES`."""
+"""Assumption that is reported for policies of the robots `MESH_SOLES`."""
 
 HIGH = 3.0
 """Height of a base from which no robot reaches the ground, m."""

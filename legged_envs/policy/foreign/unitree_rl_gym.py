@@ -92,7 +92,7 @@ def _read_joints(fields: Fields, robot: RobotCfg, size: int, assumed: list[str])
         motors = motor_joints(robot)
         ids = fields.indices("leg_joint2motor_idx", below=len(motors))
         if len(ids) == size:
-            assumed.append(f"motors are numbered as those of {robot.name!r} in Unitree's SDK")
+            assumed.append(f"motors are numbered as in Unitree's SDK for {robot.name!r}")
             return tuple(motors[i] for i in ids)
     if size > robot.num_joints:
         raise ValueError(

@@ -82,7 +82,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
     if fields.has("joint_names"):
         joints = fields.names("joint_names")
     else:
-        assumed.append(f"motors are numbered as those of {robot.name!r} in Unitree's SDK")
+        assumed.append(f"motors are numbered as in Unitree's SDK for {robot.name!r}")
     size = len(ids)
     if len(joints) != size:
         raise ValueError(

@@ -78,7 +78,7 @@ def check_writable(path: str, mapped: MappedNetwork) -> None:
         return
     if isinstance(network, OnnxNetwork):
         raise ValueError(
-            f"{path!r} is ONNX, whose operations cannot be put into another file: "
+            f"{path!r} is ONNX, and its operations cannot be written into another file: "
             "name the checkpoint (model_….pt) or the TorchScript of the same policy"
         )
     raise ValueError(

@@ -161,7 +161,7 @@ def _termination_bodies(
     if bodies:
         return bodies
     gaps["termination_bodies"] = (
-        f"{base[0]!r} has no collision shape: write the bodies whose contact is a fall"
+        f"{base[0]!r} has no collision shape: list the bodies that touch the ground only in a fall"
     )
     return (base[0],)
 

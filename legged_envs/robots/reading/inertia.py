@@ -34,8 +34,8 @@ def mend_inertias(spec: mujoco.MjSpec, notes: list[str]) -> None:
             mended.append(repr(body.name))
     if mended:
         notes.append(
-            f"no body can have the inertias of {', '.join(mended)}: the nearest possible ones "
-            "are taken, write those of the CAD"
+            f"no body can have the inertias of {', '.join(mended)}: the nearest possible inertias "
+            "are used; write the values of the CAD model"
         )
 
 

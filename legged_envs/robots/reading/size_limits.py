@@ -193,8 +193,8 @@ def _check_asset(path: Path, tag: str) -> None:
         points = _field_points(path)
     if points > MOST_POINTS:
         raise ValueError(
-            f"{str(path)!r} says that it has {points:,} points, at most {MOST_POINTS:,} are read: "
-            "make it coarser"
+            f"{str(path)!r} declares {points:,} points, but at most {MOST_POINTS:,} are read: "
+            "use a coarser mesh"
         )
 
 

@@ -26,8 +26,8 @@ def with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> 
     whole_number("--history", algo.history, least=2)
     if not task.is_reconfigurable or "policy" not in task.observations:
         raise ValueError(
-            "a scheme needs a task whose observation group 'policy' consists of terms; train this "
-            "one with ppo or lstm"
+            "a scheme needs a task with observation terms in the group 'policy'; train this "
+            "task with ppo or lstm"
         )
     group = task.observations["policy"]
     own_terms = [name for name, term in group.terms.items() if term.history is not None]
