@@ -1123,7 +1123,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, asser
     states = [
         (
             {**more, "over": np.zeros(NUM_ENVS + 1, bool)},
-            rf"'over' has shape \({NUM_ENVS},\), got \({NUM_ENVS + 1},\)",
+            rf"'over' of shape \({NUM_ENVS},\), got \({NUM_ENVS + 1},\)",
         ),
         (used(sync(NEXT_STEP), clip=3.0).state_dict(), r"clip=3\.0\), not of .* clip=5\.0"),
     ]
