@@ -137,7 +137,20 @@ def play(cfg: PlayCfg) -> None:
         port = DEFAULT_PORT if cfg.port is None else cfg.port
         # Without --seconds the page stays until Ctrl-C.
         end = cfg.seconds or math.inf
-        serve_page(cfg.task_id, task, policy, scenes, cfg.scan, cfg.num_envs, port, end, cfg.folder)
+        # The page offers the checkpoints of a run, also while it trains.
+        run = cfg.policy if cfg.policy is not None and cfg.policy.is_dir() else None
+        serve_page(
+            cfg.task_id,
+            task,
+            policy,
+            scenes,
+            scan=cfg.scan,
+            num_envs=cfg.num_envs,
+            port=port,
+            end=end,
+            folder=cfg.folder,
+            run=run,
+        )
     else:
         play_locally(cfg.task_id, task, policy, video, scenes, cfg.scan, cfg.fps)
 

@@ -25,6 +25,7 @@ from legged_envs.policy.network import Network, describe
 from legged_envs.policy.network_size import check_network_size
 from legged_envs.policy.shipped import SHIPPED as SHIPPED
 from legged_envs.policy.shipped import shipped_file as shipped_file
+from legged_envs.policy.snapshots import find_snapshots
 from legged_envs.policy.weights_file import (
     check_file_size,
     read_header,
@@ -250,9 +251,16 @@ def _vector_size(terms: Sequence[ObservationEntry]) -> int:
 
 
 def policy_file(path: Path | str) -> Path:
-    """Return the policy file of a run folder, or `path` itself if it is not a folder."""
+    """Return the policy file of a run folder, or `path` itself if it is not a folder.
+
+    While a run trains for the first time, that is its newest policy of a single update.
+    """
     path = Path(path)
-    return path / POLICY_FILE if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    file = path / POLICY_FILE
+    snapshots = [] if file.is_file() else list(find_snapshots(path).values())
+    return snapshots[-1] if snapshots else file
 
 
 def load_policy(path: Path | str, device: str = "cpu") -> Policy:

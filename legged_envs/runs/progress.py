@@ -8,6 +8,9 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TimeElapsedColumn, TimeRemainingColumn
 
+TRAINING_INTERVAL = 60.0
+"""Time between two progress lines of a training if the output is not a terminal, s."""
+
 LINE_INTERVAL = 10.0
 """Time between two progress lines of an evaluation or a film if the output is not a terminal, s."""
 

@@ -366,6 +366,13 @@ class Simulation(RobotQuantities, TableRepr):
         """
         return self._renderer.drawn()
 
+    def contact_points(self, env_id: int) -> np.ndarray:
+        """Return where shapes touch each other or the ground in an environment, for pictures.
+
+        The points are those of the present poses, in the world frame, m. Shape: (n, 3).
+        """
+        return self._renderer.contact_points(env_id)
+
     def _shown_env(self, env_id: int | None) -> int:
         return self.viewer.env_index if env_id is None else env_id
 

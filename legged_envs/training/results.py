@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.evaluation.evaluator import EVALUATION_SEED
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation, without_nan
 from legged_envs.policy.memory import MEMORY_KEY
-from legged_envs.policy.metadata import contract
+from legged_envs.policy.metadata import Contract, contract
 from legged_envs.policy.policy import POLICY_FILE, save_onnx, save_policy
 from legged_envs.runs.run_folder import EVALUATION, write_json
 from legged_envs.training.algorithm import Algorithm
@@ -28,15 +30,30 @@ def export_policy(
         core: The training environment, without wrappers.
         groups: Names of the observation groups that are the arguments of the policy, in order.
     """
-    policy = algorithm.get_policy()
+    network, entries = describe_policy(prepared, algorithm, core, groups)
+    save_policy(prepared.run_dir / POLICY_FILE, network, entries)
+    onnx = algorithm.get_policy().as_onnx(verbose=False)
+    save_onnx(prepared.run_dir / "policy.onnx", onnx, entries)
+
+
+def describe_policy(
+    prepared: Prepared, algorithm: Algorithm, core: CoreVectorEnv, groups: Sequence[str]
+) -> tuple[torch.nn.Module, Contract]:
+    """Return the network of the current policy, and what its inputs and outputs mean.
+
+    Args:
+        prepared: Checked options and task of the training.
+        algorithm: The algorithm that holds the policy.
+        core: The training environment, without wrappers.
+        groups: Names of the observation groups that are the arguments of the policy, in order.
+    """
+    network = algorithm.get_policy().as_jit()
     # Without this description, other programs could not know the order and scale of the inputs.
     entries = contract(prepared.cfg.task_id, core, groups, prepared.cfg.changes)
-    network = policy.as_jit()
     memory = getattr(network, "memory", None)
     if memory:
         entries[MEMORY_KEY] = memory
-    save_policy(prepared.run_dir / POLICY_FILE, network, entries)
-    save_onnx(prepared.run_dir / "policy.onnx", policy.as_onnx(verbose=False), entries)
+    return network, entries
 
 
 def write_results(

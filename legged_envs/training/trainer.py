@@ -20,7 +20,7 @@ from legged_envs.policy.memory import remembering
 from legged_envs.policy.policy import load_policy
 from legged_envs.rng import hash_64
 from legged_envs.runs.checkpoint_file import write_checkpoint
-from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
+from legged_envs.runs.progress import LINE_INTERVAL, TRAINING_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import (
     CONFIG,
     CURVE,
@@ -42,12 +42,10 @@ from legged_envs.training.prepare import Prepared, agreed, prepare
 from legged_envs.training.restore import resume_training, start_warm, state_of_process
 from legged_envs.training.results import export_policy, write_results
 from legged_envs.training.schedule import Schedule
+from legged_envs.training.snapshots import Snapshots
 from legged_envs.training.stop import StopRequest
 from legged_envs.training.threads import limit_threads
 from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
-
-TRAINING_INTERVAL = 60.0
-"""Time between two progress lines of a training if the output is not a terminal, s."""
 
 SPEED_UPDATES = 20
 """Number of most recent updates over which the displayed steps per second are averaged."""
@@ -262,6 +260,7 @@ class Trainer:
     ) -> None:
         """Make updates until the training ends or is stopped. ``record`` receives the rows."""
         saved_at = self.seconds
+        snapshots = Snapshots(self)
         begun = time.perf_counter() - self.seconds
         while self._goes_on():
             self.set_schedule()
@@ -276,6 +275,7 @@ class Trainer:
             if self.seconds - saved_at > 60.0 * self.cfg.checkpoint_minutes:
                 self.save()
                 saved_at = self.seconds
+            snapshots.write_if_due()
             show("training", self.progress, self._progress_text(row))
 
     def _goes_on(self) -> bool:

@@ -12,11 +12,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -27,14 +26,12 @@ import pytest
 import torch
 import viser
 import websockets.sync.client as ws
-import zstandard
 from chromium import FLAGS, SLOWLY, chromium
-from viser import _messages as messages
+from web_page import AHEAD, ID, Page, free_port, viewing, wait
 from websockets.exceptions import InvalidStatus
 
 from legged_envs import cli
 from legged_envs.envs import unwrap
-from legged_envs.envs.changes import apply_changes
 from legged_envs.policy.metadata import contract
 from legged_envs.policy.policy import SHIPPED, Policy, load_shipped_policy
 from legged_envs.robots import GO2
@@ -50,118 +47,12 @@ from legged_envs.viewing.scenes import Scene, make_scenes
 from legged_envs.viewing.watch import find_height_scan, make_watched_envs
 from legged_envs.viewing.web.door import is_page_message
 from legged_envs.viewing.web.meshes import make_body_mesh, make_field_mesh
+from legged_envs.viewing.web.overlays import SCAN_HEIGHT
 from legged_envs.viewing.web.panel import Panel
 from legged_envs.viewing.web.play import serving
-from legged_envs.viewing.web.scene_stream import SCAN_HEIGHT
 from legged_envs.viewing.web.session import Session
 
-ID, ROUGH = "Legged/Go2-Flat-v0", "Legged/Go2-Rough-v0"
-AHEAD = Scene(1.0, (0.5, 0.0, 0.0))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@contextmanager
-def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
-    """A page, whose frames the test calls one by one: no thread but the server's, and no waiting for time."""
-    policy, port = load_shipped_policy(task), free_port()
-    cfg = make_task_cfg(task)
-    cfg.curriculum = {}
-    envs = make_watched_envs(task, apply_changes(cfg, changes), policy, num_envs=num_envs)
-    with serving(port) as server:
-        panel, pages = (
-            Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]),
-            list[Page](),
-        )
-        yield SimpleNamespace(**locals(), frame=panel.show_frame, stream=panel.stream)
-        for page in pages:  # what they have not read would keep the server from stopping
-            with suppress(OSError):
-                page.socket.socket.shutdown(socket.SHUT_RDWR)
-    envs.close()
-
-
-class Page:
-    """What a browser does, without one: it knows every control and scene node by what the server sent."""
-
-    def __init__(self, view: Any):
-        self._panel, port = view.panel, view.port
-        view.pages.append(self)
-        protocol: Any = f"viser-v{viser.__version__}"
-        url = f"ws://127.0.0.1:{port}"
-        self.socket = ws.connect(url, subprotocols=[protocol], compression=None, max_size=None)
-        self.controls: dict[str, str] = {}
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.told: list[str] = []
-        camera = (
-            (1.0, 0.0, 0.0, 0.0),
-            (1.0, 1.0, 1.0),
-            1.0,
-            0.1,
-            100.0,
-            480,
-            640,
-            (0.0, 0.0, 0.0),
-            (0.0, 0.0, 1.0),
-        )
-        self.send(messages.ViewerCameraMessage(*camera))
-
-    def send(self, message: messages.Message) -> None:
-        self.socket.send(msgspec.msgpack.encode(message.as_serializable_dict()))
-
-    def read(self, seconds: float = 0.3) -> Page:
-        """Take in what comes until nothing does for so long."""
-        while True:
-            try:
-                raw = self.socket.recv(timeout=seconds)
-            except TimeoutError:
-                return self
-            size, packed = (int.from_bytes(raw[i : i + 8], "little") for i in (0, 8))
-            inner = msgspec.msgpack.decode(
-                zstandard.ZstdDecompressor().decompress(raw[16 : 16 + packed], size)
-            )
-            place, buffers = 16 + packed, []
-            for length in inner["binaryBufferLengths"]:
-                place += -place % 8
-                buffers.append(raw[place : place + length])
-                place += length
-            for message in inner["messages"]:
-                self._take(message, buffers)
-
-    def _take(self, message: dict[str, Any], buffers: list[bytes]) -> None:
-        if "label" in message.get("props", {}):
-            self.controls[message["props"]["label"]] = message["uuid"]
-        if message["type"] == "SceneNodeUpdateMessage":
-            node = self.nodes.setdefault(message["name"], {})
-            for key, value in message["updates"].items():
-                is_array = isinstance(value, dict) and "__binary_index" in value
-                node[key] = (
-                    np.frombuffer(buffers[value["__binary_index"]], np.float32)
-                    if is_array
-                    else value
-                )
-        if message["type"] == "NotificationShowMessage":
-            self.told.append(message["props"]["body"])
-
-    def set(self, label: str, value: Any) -> None:
-        """Move a control, and wait until the server has taken it in."""
-        self.send(messages.GuiUpdateMessage(self.controls[label], {"value": value}))
-        wait(lambda: self._panel.controls[label].value == value)
-
-    def drag(self, body: int, env_id: int, phase: Any, way: tuple[float, float, float]) -> None:
-        at = (0.0, 0.0)
-        args = (phase, f"/world/{body}", env_id, (0.0, 0.0, 0.0), at, way, at, "left", None)
-        self.send(messages.SceneNodeDragMessage(*args))
-
-
-def wait(done: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+ROUGH = "Legged/Go2-Rough-v0"
 
 
 def heading(core: Any) -> torch.Tensor:
@@ -318,7 +209,7 @@ def test_a_policy_that_gives_no_numbers_here_is_told_and_the_old_one_stays():
     with viewing() as view:
         page, begun = Page(view).read(), view.session.policy
         wait(lambda: len(view.server.get_clients()) == 1)
-        view.panel._policies["broken"] = Policy(
+        view.panel.menu.policies["broken"] = Policy(
             lambda seen: torch.full((2, 12), torch.nan), begun.contract
         )
         view.panel.controls["policy"].options = ("as begun", "broken")
@@ -352,10 +243,10 @@ def test_a_level_puts_every_robot_on_its_tiles_and_the_ground_is_drawn_there():
             view.frame()
         assert (ground.levels == 2).all()
         assert {ground.terrain.kinds[column] for column in ground.columns.tolist()} == {"stairs_up"}
-        scan = view.stream.points.points
+        scan = view.stream.overlays.points.points
         x, y, z = torch.from_numpy(scan.astype(np.float32)).unbind(-1)
         assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y) + SCAN_HEIGHT, atol=1e-5)
-        arrows = view.stream.forces.points
+        arrows = view.stream.overlays.forces.points
         lift = (arrows[:, 1, 2] - arrows[:, 0, 2]).sum() / 0.5 / 3  # of the weight of a robot
         assert 0.3 < lift < 3.0
         assert abs(view.session.core.sim.root_pos_w[0] - ground.origins[0]).max() < 2.5
@@ -728,7 +619,9 @@ def test_policies_are_loaded_below_the_given_folder_alone(tmp_path: Path) -> Non
     (inside / "link.safetensors").symlink_to(tmp_path / "other.safetensors")
     with viewing() as view:
         panel = Panel(view.server, view.session, view.cfg, [AHEAD], inside)
-        assert panel._find_policy(str(inside / "mine.safetensors")) == inside / "mine.safetensors"
+        assert (
+            panel.menu.find_policy(str(inside / "mine.safetensors")) == inside / "mine.safetensors"
+        )
         elsewhere = [
             str(tmp_path / "other.safetensors"),
             str(tmp_path / "missing.safetensors"),
@@ -742,7 +635,7 @@ def test_policies_are_loaded_below_the_given_folder_alone(tmp_path: Path) -> Non
         told = set()
         for text in elsewhere:
             with pytest.raises(ValueError, match="--folder") as refused:
-                panel._find_policy(text)
+                panel.menu.find_policy(text)
             told.add(str(refused.value).replace(shorten(text, 200), "TEXT").replace("\\x00", ""))
         # The same words for a file that exists and for one that does not.
         assert len({line.partition(", got")[0] for line in told}) == 1

@@ -122,6 +122,19 @@ class SceneRenderer:
             poses.append(np.concatenate((data.xpos, data.xquat), axis=1))
         return self.model, np.stack(poses)
 
+    def contact_points(self, env_id: int) -> np.ndarray:
+        """Return where shapes touch in an environment, m, world frame. Shape: (n, 3)."""
+        model = self.simulated_model
+        data = self._data_of("contacts", model)
+        self.get_data(env_id, data)
+        # Bounding volumes of collisions need the centres of mass, too.
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_collision(model, data)
+        # Shapes within their margin, but apart, do not touch.
+        is_touching = data.contact.dist <= 0.0
+        return data.contact.pos[is_touching]
+
     def show(self, env_id: int, label: str, on_key: Callable[[int], None] | None = None) -> bool:
         """Show an environment in a window, which the first call opens.
 

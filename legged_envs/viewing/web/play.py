@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.changes import apply_changes
 from legged_envs.policy.policy import Policy
@@ -29,6 +30,8 @@ TOKEN_BYTES = 16
 """Number of random bytes of the token in the printed address."""
 LONGEST_DELAY = 1.0
 """Delay that later frames make up for, s."""
+PACE_SECONDS = 1.0
+"""Time over which the real-time factor is averaged, s."""
 
 
 @contextmanager
@@ -79,6 +82,7 @@ def play(
     port: int,
     end: float,
     folder: Path,
+    run: Path | None = None,
 ) -> None:
     """Show robots on a page.
 
@@ -92,6 +96,7 @@ def play(
         port: Port of the page.
         end: Duration, s. If it is infinite, nothing moves while no browser is connected.
         folder: Folder below which the page can load policies.
+        run: Run folder whose checkpoints the page offers. None: there is none.
 
     Raises:
         ValueError: If the port is in use, or the policy does not fit the task.
@@ -107,7 +112,7 @@ def play(
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with closing(envs), serving(port, token) as server:
         session = Session(envs, policy, scenes[0])
-        panel = Panel(server, session, cfg, scenes, folder)
+        panel = Panel(server, session, cfg, scenes, folder, run)
         panel.controls["height scan"].value = scan
         page = f"localhost:{port}"
         print(
@@ -125,7 +130,8 @@ def _show_frames(server: "viser.ViserServer", panel: "Panel", end: float) -> Non
     seconds = 0.0
     cpu_seconds = 0.0
     frames = 0
-    figures = ""
+    price = ""
+    pace = Pace(panel.session.core)
     due = time.perf_counter()
     try:
         while seconds < end:
@@ -135,16 +141,44 @@ def _show_frames(server: "viser.ViserServer", panel: "Panel", end: float) -> Non
                 continue
             start = time.perf_counter()
             cpu_start = time.process_time()
-            panel.show_frame(figures)
+            panel.show_frame(f"{pace.measure(start)}, {price}")
             # A frame that was late shortens the wait for the next one.
             due = max(due + frame_time, start - LONGEST_DELAY)
             time.sleep(max(0.0, due - time.perf_counter()))
             frames += 1
             seconds += time.perf_counter() - start
             cpu_seconds += time.process_time() - cpu_start
-            figures = (
+            price = (
                 f"{frames / seconds:.1f} frames a second, "
                 f"{1000.0 * cpu_seconds / frames:.0f} ms of CPU each"
             )
     finally:
-        print(figures)
+        print(price)
+
+
+class Pace:
+    """Time of the robots, and how fast it passes.
+
+    Args:
+        core: The environments.
+    """
+
+    def __init__(self, core: CoreVectorEnv):
+        self._core = core
+        self._steps_before = core.num_steps
+        self._measured_at = time.perf_counter()
+        self._factor = 0.0
+
+    def measure(self, now: float) -> str:
+        """Return the simulated time and the real-time factor, averaged over ``PACE_SECONDS``.
+
+        Args:
+            now: Present time of ``time.perf_counter``, s.
+        """
+        core = self._core
+        passed = now - self._measured_at
+        if passed >= PACE_SECONDS:
+            self._factor = (core.num_steps - self._steps_before) * core.step_dt / passed
+            self._steps_before = core.num_steps
+            self._measured_at = now
+        return f"time {core.num_steps * core.step_dt:.1f} s, real-time factor {self._factor:.2f}"

@@ -1,17 +1,15 @@
-"""Draws robots, ground, contact forces and height scans on the page."""
+"""Draws robots and ground on the page."""
 
 import math
 from collections import deque
 from typing import Any
 
 import numpy as np
-import torch
 import viser
 
-from legged_envs.mdp.scan import scan_points
 from legged_envs.terrains import Terrain
-from legged_envs.viewing.watch import find_height_scan
 from legged_envs.viewing.web.meshes import make_body_mesh, make_field_mesh
+from legged_envs.viewing.web.overlays import Overlays
 from legged_envs.viewing.web.session import Session
 
 SPACING = 2.0
@@ -20,21 +18,11 @@ WINDOW_HALF_WIDTH = 150
 """Number of points of a height field that are drawn to each side of a robot."""
 WINDOW_STEP = 50
 """Number of points by which the drawn part of a height field moves at once."""
-WEIGHT_ARROW_LENGTH = 0.5
-"""Length of the arrow of a force that carries the robot, m."""
-SMALLEST_SHOWN_FORCE = 1.0
-"""Smallest contact force that is drawn, N."""
-SCAN_HEIGHT = 0.015
-"""Height at which points of a scan are drawn above the ground, m. The ground would hide one half of
-each point."""
-CAMERA_EASING = 0.3
-"""Fraction of the way to the followed robot that the picture moves in a frame."""
-CAMERA_POSITION = np.array((1.1, -1.5, 1.0))
-"""Position of the camera for a single robot, m."""
-CAMERA_TARGET = (0.0, 0.0, 0.2)
-"""Point that the camera looks at, m."""
-HIGHLIGHT_COLOR = (240, 80, 30)
-"""Color of forces and scans."""
+LEASH = 0.8
+"""Largest distance of a robot from its place next to the followed robot along each axis, m."""
+EASING = 0.3
+"""Fraction of the way to the followed robot that the picture moves in a frame, and of the way back
+to its place that a robot moves."""
 GROUND_COLOR = (150, 155, 150)
 """Color of a height field."""
 
@@ -64,38 +52,41 @@ class SceneStream:
         # Shadows take a browser without a GPU most of its time.
         server.scene.configure_default_lights(cast_shadow=False)
         self._world = server.scene.add_frame("/world", show_axes=False)
-        side = math.ceil(math.sqrt(self._core.num_envs))
+        self._places = self._arrange_worlds()
 
-        self.offsets = self._arrange_worlds(side)
+        self.offsets = self._places.copy()
         """Position of the world of each environment on the page, m. Shape: (num_envs, 3)."""
         self.bodies = self._add_bodies()
         """Handle of the meshes of each body, by its index in the model."""
-        self.forces = self._add_forces()
-        """Handle of the contact forces."""
-        self.points = self._add_scan_points()
-        """Handle of the points of the height scan."""
-        self._scan = self._find_scan()
-        mass = self._core.sim.default_parameter("body_mass")[0].sum().item()
-        self._weight = 9.81 * mass
+        self.overlays = Overlays(server.scene, session)
+        """Arrows and points on the robots."""
+        self.follows = True
+        """True: the picture follows a robot. False: it stays where it is."""
         self._field_window: list[int] = []
         self._center = np.zeros(3)
         self._drag_events: deque[DragEvent] = deque(maxlen=MOST_DRAG_EVENTS)
         self._hand: tuple[int, np.ndarray] | None = None
-        distance = 1.0
         if self._ground is None:
             self._add_floor()
-            distance += SPACING * (side - 1) / 2
-        server.initial_camera.position = tuple(distance * CAMERA_POSITION)
-        server.initial_camera.look_at = CAMERA_TARGET
 
-    def _arrange_worlds(self, side: int) -> np.ndarray:
-        """Return the positions of the worlds in a square grid with ``side`` columns."""
-        places = []
-        for env_id in range(self._core.num_envs):
-            places.append((env_id // side, env_id % side, 0.0))
-        centered = np.array(places) - np.mean(places, axis=0)
+    @property
+    def width(self) -> float:
+        """Distance of the outermost robots that stand next to each other, m."""
+        low = self._places.min(axis=0)
+        high = self._places.max(axis=0)
+        return float((high - low).max())
+
+    def _arrange_worlds(self) -> np.ndarray:
+        """Return the positions of the worlds on a grid, m. The first one is in the middle."""
+        num_envs = self._core.num_envs
         # On a height field, all environments share one world.
-        return centered * (SPACING if self._ground is None else 0.0)
+        if self._ground is not None:
+            return np.zeros((num_envs, 3))
+        reach = math.ceil(math.sqrt(num_envs))
+        steps = range(-reach, reach + 1)
+        points = [(x, y, 0.0) for x in steps for y in steps]
+        points.sort(key=lambda point: math.hypot(*point))
+        return SPACING * np.array(points[:num_envs])
 
     def _add_bodies(self) -> dict[int, viser.BatchedGlbHandle]:
         model, poses = self._core.sim.drawn()
@@ -116,27 +107,6 @@ class SceneStream:
                 bodies[body].on_drag(self._collect_drag)
         return bodies
 
-    def _add_forces(self) -> Any:
-        scene: Any = self._server.scene
-        return scene.add_arrows(
-            "/world/forces",
-            np.zeros((0, 2, 3), np.float32),
-            HIGHLIGHT_COLOR,
-            visible=False,
-            shaft_radius=0.008,
-            head_radius=0.02,
-            head_length=0.05,
-        )
-
-    def _add_scan_points(self) -> viser.PointCloudHandle:
-        return self._server.scene.add_point_cloud(
-            "/world/scan",
-            np.zeros((0, 3), np.float32),
-            HIGHLIGHT_COLOR,
-            point_size=0.025,
-            precision="float32",
-        )
-
     def _add_floor(self) -> None:
         self._server.scene.add_grid(
             "/world/ground",
@@ -146,13 +116,6 @@ class SceneStream:
             plane_opacity=1.0,
             fade_distance=40.0,
         )
-
-    def _find_scan(self) -> dict[str, Any]:
-        """Return the parameters of the height scan. Without one, no points are drawn."""
-        try:
-            return find_height_scan(self._core.cfg)
-        except ValueError:
-            return {}
 
     async def _collect_drag(self, event: Any) -> None:
         # The server calls this in a thread of its own, so the event waits for the next frame.
@@ -194,17 +157,17 @@ class SceneStream:
         """
         _, poses = self._core.sim.drawn()
         root = self._core.robot.root_pos_w[followed].cpu().numpy()
-        self._follow(root + self.offsets[followed])
+        if self._ground is None:
+            self._keep_together(followed)
+        if self.follows:
+            self._follow(root + self.offsets[followed])
         # All changes of a frame arrive together.
         with self._server.atomic():
             positions = poses[..., :3] + self.offsets[:, None]
             for body, handle in self.bodies.items():
                 handle.batched_positions = positions[:, body]
                 handle.batched_wxyzs = poses[:, body, 3:]
-            if self.forces.visible:
-                self._draw_forces()
-            if self.points.visible:
-                self._draw_scan(followed)
+            self.overlays.draw(followed, self.offsets)
             if self._ground is not None:
                 self._draw_field(self._ground.terrain, root)
             self._world.position = -self._center
@@ -219,21 +182,25 @@ class SceneStream:
         way = target - self._center
         # A robot that starts again, or another robot, may be far away. Then the picture jumps.
         is_far = np.abs(way).max() > SPACING
-        self._center = self._center + way * (1.0 if is_far else CAMERA_EASING)
+        self._center = self._center + way * (1.0 if is_far else EASING)
 
-    def _draw_forces(self) -> None:
-        sim = self._core.sim
-        start = sim.body_pos_w + torch.from_numpy(self.offsets).float()[:, None]
-        force = sim.contact_force_w
-        end = start + force * (WEIGHT_ARROW_LENGTH / self._weight)
-        # Bodies without contact would have arrows without length.
-        is_shown = force.norm(dim=-1) > SMALLEST_SHOWN_FORCE
-        self.forces.points = torch.stack((start, end), dim=2)[is_shown].numpy()
+    def _keep_together(self, followed: int) -> None:
+        """Move the worlds of robots that have left their places next to the followed robot.
 
-    def _draw_scan(self, followed: int) -> None:
-        points = scan_points(self._core, **self._scan)[followed].numpy()
-        shift = self.offsets[followed] + np.array((0.0, 0.0, SCAN_HEIGHT))
-        self.points.points = points + shift.astype(np.float32)
+        Robots in separate worlds walk apart, and would leave the picture.
+        """
+        shown = self._core.robot.root_pos_w.cpu().numpy() + self.offsets
+        places = self._places - self._places[followed]
+        drift = shown - shown[followed] - places
+        excess = drift - drift.clip(-LEASH, LEASH)
+        # Robots stay on the ground.
+        excess[:, 2] = 0.0
+        if self._session.pull is not None:
+            # The mouse decides where this robot is.
+            env_id, _ = self._session.pull
+            excess[env_id] = 0.0
+        is_far = np.abs(excess).max(axis=1, keepdims=True) > SPACING
+        self.offsets -= excess * np.where(is_far, 1.0, EASING)
 
     def _draw_field(self, terrain: Terrain, root: np.ndarray) -> None:
         """Draw the part of a height field around a robot.

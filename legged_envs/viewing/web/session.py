@@ -1,5 +1,6 @@
 """Robots that act while the page shows and controls them."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,7 @@ class Session:
         self.pull: tuple[int, np.ndarray] | None = None
         """Environment of the robot that the mouse holds, and the target of its base, m, world
         frame. None: the mouse holds no robot."""
+        self._directions = np.random.default_rng(0)
         self.observation = start_scene(envs, scene, seed=0)
 
     def restart(self, scene: Scene | None = None) -> None:
@@ -69,6 +71,35 @@ class Session:
         self.observation = start_scene(self.envs, self.scene)
         self.policy.reset()
 
+    def restart_robot(self, env_id: int) -> None:
+        """Start the episode of one robot again.
+
+        Args:
+            env_id: Environment of the robot.
+        """
+        mask = torch.zeros(self.core.num_envs, dtype=torch.bool)
+        mask[env_id] = True
+        self._restart_some(mask)
+
+    def push_robot(self, env_id: int, speed: float) -> None:
+        """Add a velocity to that of the base of one robot, horizontal, in a random direction.
+
+        Args:
+            env_id: Environment of the robot.
+            speed: Amount of the added velocity, m/s.
+        """
+        angle = self._directions.uniform(-math.pi, math.pi)
+        change = torch.tensor([[speed * math.cos(angle), speed * math.sin(angle), 0.0]])
+        self.core.sim.push(torch.tensor([env_id]), change)
+
+    def _restart_some(self, mask: torch.Tensor) -> None:
+        """Start the episodes of robots again. Shape of the mask: (num_envs,), bool."""
+        if self.pull is not None and mask[self.pull[0]]:
+            # The robot is far from the mouse now, which would pull it over.
+            self.pull = None
+        self.observation = start_scene(self.envs, self.scene, options={"reset_mask": mask})
+        self.policy.reset(mask)
+
     def step(self) -> None:
         """Run one control step."""
         core = self.core
@@ -77,7 +108,7 @@ class Session:
         # reset at the end of this function.
         sums_before = core.rewards.episode_sums.clone()
         if self.pull is not None:
-            self._push_robot(*self.pull)
+            self._pull_robot(*self.pull)
         with torch.inference_mode():
             action = self._act(self.policy)
         self.observation, _, terminated, truncated, info = self.envs.step(action)
@@ -86,18 +117,13 @@ class Session:
         self.costs += (info["costs"] - self.costs) * step_dt / SMOOTHING_TIME
         ended = terminated | truncated
         if ended.any():
-            if self.pull is not None and ended[self.pull[0]]:
-                # The robot is far from the mouse now, which would pull it over.
-                self.pull = None
-            options = {"reset_mask": ended}
-            self.observation = start_scene(self.envs, self.scene, options=options)
-            self.policy.reset(ended)
+            self._restart_some(ended)
 
     def _act(self, policy: Policy) -> torch.Tensor:
         inputs = [self.observation[group] for group in policy.inputs]
         return policy(*inputs)
 
-    def _push_robot(self, env_id: int, target: np.ndarray) -> None:
+    def _pull_robot(self, env_id: int, target: np.ndarray) -> None:
         """Change the velocity of a robot towards a target of its base, m, world frame."""
         core = self.core
         position = core.robot.root_pos_w[env_id].cpu().numpy()
