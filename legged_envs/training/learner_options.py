@@ -150,10 +150,14 @@ class ConstraintCfg(Configuration):
     """Share of the environments that act without exploration noise, from 0 to below 1. Mean costs
     are measured in these, because the limits are for a policy without noise. 0: in all."""
 
+    start: float = 0.3
+    """Share of the training, from 0 to 1, after which the method acts. Until then the policy learns
+    to walk without constraints. 0: it acts from the first update, as in the papers."""
+
     penalty: float = 0.5
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""
 
-    kappa: float = 1.0
+    kappa: float = 0.05
     """P3O: factor κ of the penalty on an excess, for a reward with standardised advantages."""
 
     kappa_initial: float = 0.1
@@ -165,7 +169,7 @@ class ConstraintCfg(Configuration):
     kappa_maximum: float = 1.0
     """N-P3O: largest κ."""
 
-    barrier: float = 100.0
+    barrier: float = 500.0
     """IPO: sharpness t of the logarithmic barrier. The policy stays 1 / (t · multiplier) inside."""
 
     margin: float = 0.02

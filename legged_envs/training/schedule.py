@@ -1,4 +1,4 @@
-"""Schedule of a training: physics, learning rate, discount and the weight of the trot reward."""
+"""Schedule of a training: physics, learning rate, discount, trot reward and constraints."""
 
 import numpy as np
 
@@ -15,11 +15,11 @@ and at which it reaches the task's own weight. A quadruped walks by then."""
 
 
 class Schedule:
-    """Sets physics, learning rate, discount and trot weight as a training progresses.
+    """Sets physics, learning rate, discount, trot weight and constraints during a training.
 
     Args:
         prepared: Checked options and task of the training.
-        algorithm: The algorithm. Its learning rate and discount are set.
+        algorithm: The algorithm. Its learning rate, discount and constraints are set.
         core: The training environment, without wrappers. Its physics and rewards are set.
     """
 
@@ -42,6 +42,7 @@ class Schedule:
         self._set_learning_rate(done)
         self._set_discount(done)
         self._set_trot_weight(env_steps)
+        self._set_constraints(done)
 
     def _set_physics(self, done: float) -> None:
         decimation = self._prepared.task.sim.decimation
@@ -82,3 +83,11 @@ class Schedule:
         # The factor is on the task's weight at the start of the run, not on the present one.
         factor = np.interp(env_steps, TROT_FADES, (first_trot, 1.0))
         self._core.rewards.set_weight("trot", float(factor) * self._trot_weight)
+
+    def _set_constraints(self, done: float) -> None:
+        algo = self._prepared.algo
+        if not isinstance(algo, PPOCfg) or algo.constraint.method == "none":
+            return
+        assert isinstance(self._algorithm, PPO)
+        assert self._algorithm.constraints is not None, "the algorithm has a constraint method"
+        self._algorithm.constraints.is_active = done >= algo.constraint.start

@@ -345,6 +345,7 @@ def prepared_with(changes: dict[str, Any] | None = None, **options: Any) -> None
         ({"constraint": constraint(costs=("heat",))}, "constraint.costs.*'heat'"),
         ({"constraint": constraint(costs=("foot_slip", "foot_slip"))}, "'foot_slip' twice"),
         ({"constraint": constraint(barrier=0.0)}, "constraint.barrier.*0"),
+        ({"constraint": constraint(start=1.2)}, "constraint.start.*1.2"),
         ({"constraint": constraint(method="none", costs=("foot_slip",))}, "foot_slip"),
         ({"constraint": constraint(), "lagrange": LagrangeCfg(enabled=True)}, "lagrange.*p3o"),
     ],
@@ -418,9 +419,29 @@ def test_the_method_lagrange_is_the_option_lagrange_to_the_bit(
     gains = LagrangeCfg(integral=0.3)
     by_option = trainer_with(ConstraintCfg(), replace(gains, enabled=True, costs=costs))
     by_option.iterate()
-    by_method = trainer_with(ConstraintCfg(method="lagrange", costs=costs), gains)
+    by_method = trainer_with(ConstraintCfg(method="lagrange", costs=costs, start=0.0), gains)
     by_method.iterate()
     assert_same(by_option.algorithm.save(), by_method.algorithm.save())
+
+
+@pytest.mark.parametrize("name", ["crpo", "lagrange"])
+def test_a_method_does_not_act_before_its_start(
+    name: Any, assert_same: Callable[..., None]
+) -> None:
+    networks = []
+    for method in (name, "focops"):
+        cfg = ConstraintCfg(method=method, costs=("foot_slip",), start=0.5)
+        trainer = trainer_with(cfg, LagrangeCfg())
+        part = trainer.algorithm.constraints
+        for is_active in (False, False, True):
+            trainer.set_schedule()
+            assert part.is_active == is_active
+            if not is_active:
+                trainer.iterate()
+        saved = trainer.algorithm.save()
+        networks.append({part: saved[part] for part in ("actor", "critic", "cost_critic")})
+    # While no method acts, all of them learn the same.
+    assert_same(*networks)
 
 
 @pytest.mark.parametrize("name", ["np3o", "focops"])

@@ -19,6 +19,8 @@ class CostPart(Part):
     """Number of environments, the first ones, that act without exploration noise."""
     needs_kl: bool = False
     """True if :meth:`policy_loss` reads the KL divergence of a sample."""
+    is_active: bool = True
+    """False: costs are measured, but do not change what the policy learns. The trainer sets it."""
 
     def policy_loss(self, sample: Sample) -> torch.Tensor:
         """Return the loss of the policy on a mini-batch: PPO's, unless it is overridden."""
@@ -70,7 +72,7 @@ class Constraints(CostPart):
         # are measured, if there are any. slice(None) selects all environments.
         measured = slice(self.calm_envs or None)
         of_measured = None if referenced is None else referenced[:, measured]
-        costs = self.lagrange.ascend(scaled[:, measured], of_measured)
+        costs = self.lagrange.ascend(scaled[:, measured], of_measured, is_active=self.is_active)
         self.lagrange.combine_(storage.advantages, cost_advantages, referenced)
         # A mean action holds no information on which deviation from the mean is better.
         storage.advantages[:, : self.calm_envs] = 0.0

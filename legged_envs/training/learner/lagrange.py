@@ -96,7 +96,9 @@ class Lagrange:
         """
         return costs[..., self._columns] * (self.scale / self.limits)
 
-    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor | None) -> torch.Tensor:
+    def ascend(
+        self, scaled_costs: torch.Tensor, referenced: torch.Tensor | None, is_active: bool = True
+    ) -> torch.Tensor:
         """Update the multipliers from the mean costs of a rollout.
 
         They rise where a mean cost exceeds its limit and fall where it is below.
@@ -106,6 +108,7 @@ class Lagrange:
                 K).
             referenced: True where the robot had a reference. Shape: (num_steps, num_envs). None: in
                 tasks without reference motions.
+            is_active: False: the costs are measured, and the multipliers stay as they are.
 
         Returns:
             Mean cost per control step over the steps of each row of :attr:`values`. NaN if there
@@ -114,7 +117,8 @@ class Lagrange:
         steps = _steps_of_rows(scaled_costs, referenced)
         means = [processes.std_mean(scaled_costs[rows])[1] for rows in steps]
         fractions = torch.stack(means) / self.scale
-        self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
+        if is_active:
+            self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
     def combine_(

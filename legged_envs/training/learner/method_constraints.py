@@ -7,7 +7,11 @@ import torch
 
 from legged_envs.storage import MiniBatch, RolloutStorageMM
 from legged_envs.training import processes
-from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, Sample
+from legged_envs.training.learner.constraint_methods.method import (
+    ConstraintMethod,
+    Sample,
+    clipped_surrogate,
+)
 from legged_envs.training.learner.constraints import CostPart
 from legged_envs.training.learner.part import Step
 
@@ -80,11 +84,13 @@ class MethodConstraints(CostPart):
         measured = scaled[:, slice(self.calm_envs or None)]
         _, mean_cost = processes.std_mean(measured.flatten(0, 1))
         fractions = mean_cost / self.scale
-        self.method.measure(fractions - 1.0)
+        if self.is_active:
+            self.method.measure(fractions - 1.0)
         # An exact advantage has mean 0. What an estimate adds is an error of the critic.
         _, mean = processes.std_mean(stored.flatten(0, 1))
         cost_advantages = (stored - mean) / self.scale
-        storage.advantages.copy_(self.method.weigh(storage.advantages, cost_advantages))
+        if self.is_active:
+            storage.advantages.copy_(self.method.weigh(storage.advantages, cost_advantages))
         # A mean action holds no information on which deviation from the mean is better.
         storage.advantages[:, : self.calm_envs] = 0.0
         cost_advantages[:, : self.calm_envs] = 0.0
@@ -96,8 +102,8 @@ class MethodConstraints(CostPart):
         return self._report(fractions * self.limits)
 
     def policy_loss(self, sample: Sample) -> torch.Tensor:
-        """Return the method's loss of the policy on a mini-batch."""
-        return self.method.loss(sample)
+        """Return the loss of the policy on a mini-batch: the method's while it is active."""
+        return self.method.loss(sample) if self.is_active else clipped_surrogate(sample)
 
     def _report(self, costs: torch.Tensor) -> dict[str, float]:
         """Return mean costs and the numbers of the method, as ``kind/name of the cost``."""
