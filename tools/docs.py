@@ -1,7 +1,8 @@
 """What MkDocs gets in addition to ``mkdocs.yml``.
 
-Docstrings become Markdown. Pages get the help of the command line, the table of ids and the films
-of the gallery. Every link of the finished site is checked.
+Docstrings become Markdown; the docstring of a term lists the tasks that use the term. Pages get the
+help of the command line, the table of ids and the videos of the gallery. Every link of the finished
+site is checked.
 """
 
 import io
@@ -9,9 +10,11 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,24 @@ FILM = (
 )
 """HTML of a film: the name of its file, and what it shows."""
 
+TERM_MODULES = (
+    "legged_envs.mdp.costs",
+    "legged_envs.mdp.curricula",
+    "legged_envs.mdp.events",
+    "legged_envs.mdp.gait_curriculum",
+    "legged_envs.mdp.gait_observations",
+    "legged_envs.mdp.gait_rewards",
+    "legged_envs.mdp.goal_rewards",
+    "legged_envs.mdp.observations",
+    "legged_envs.mdp.reference_rewards",
+    "legged_envs.mdp.rewards",
+    "legged_envs.mdp.scan",
+    "legged_envs.mdp.terminations",
+)
+"""Modules with functions that tasks use as terms."""
+MOST_MISSING_TASKS = 4
+"""Largest number of missing tasks with which a list of tasks becomes "all tasks except …"."""
+
 _PROMPT = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`(?:[^`<>]*<)?(~?)([\w.]+)>?`")
 _LINK = re.compile(
@@ -50,14 +71,103 @@ class Docstrings(griffe.Extension):
         """Convert the docstring of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
+            tasks = describe_tasks(obj.path)
+            if obj.is_function and tasks is None and is_term(obj):
+                tasks = "No registered task uses this term."
+            if tasks is not None:
+                obj.docstring.value += f"\n\n{tasks}"
+
+
+def is_term(function: Any) -> bool:
+    """Return True if a function of the package is a term, which tasks can use."""
+    is_public = not function.name.startswith("_") and function.module.path in TERM_MODULES
+    return is_public and "env" in function.parameters
+
+
+def describe_tasks(path: str) -> str | None:
+    """Return one sentence with the tasks that use a term, and its weights or limits.
+
+    Args:
+        path: Path of the term's function, or of the class of a command's or action's configuration,
+            such as ``legged_envs.mdp.rewards.trot``.
+
+    Returns:
+        The sentence, as Markdown. None: no registered task uses the term.
+    """
+    settings = tasks_by_term().get(path)
+    if settings is None:
+        return None
+    parts = []
+    for setting, names in settings.items():
+        listed = _listed(names)
+        parts.append(f"{listed} ({setting})" if setting else listed)
+    return f"**Used by** {'; '.join(parts)}."
+
+
+def _listed(names: list[str]) -> str:
+    """Return names of tasks in a row, or the names that are missing if these are few."""
+    from legged_envs.tasks import TASKS
+
+    missing = [name for name in map(_short_name, TASKS) if name not in names]
+    if not missing:
+        return "all tasks"
+    if len(missing) <= MOST_MISSING_TASKS:
+        return f"all tasks except {', '.join(missing)}"
+    return ", ".join(dict.fromkeys(names))
+
+
+def _short_name(task_id: str) -> str:
+    return task_id.removeprefix("Legged/").removesuffix("-v0")
+
+
+@cache
+def tasks_by_term() -> dict[str, dict[str, list[str]]]:
+    """Return the registered tasks that use each term.
+
+    Returns:
+        Path of a term → its weight or limit, empty if it has none → names of tasks, such as
+        ``Go2-Flat``.
+    """
+    from legged_envs.tasks import TASKS, make_task_cfg
+
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for task_id in TASKS:
+        name = _short_name(task_id)
+        for term, setting in _terms_of(make_task_cfg(task_id)):
+            found[f"{term.__module__}.{term.__qualname__}"][setting].append(name)
+    return found
+
+
+def _terms_of(task: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the functions and classes of a task's terms, each with its weight or limit."""
+    terms: list[tuple[Any, str]] = []
+    for reward in task.rewards.values():
+        terms.append((reward, f"weight {reward.weight:.3g}"))
+    for cost in task.costs.values():
+        terms.append((cost, "no limit" if cost.limit is None else f"limit {cost.limit:.3g}"))
+    for group in task.observations.values():
+        terms.extend((term, "") for term in group.terms.values())
+    for others in (task.terminations, task.events, task.curriculum):
+        terms.extend((term, "") for term in others.values())
+    for term, setting in terms:
+        yield term.func, setting
+        # A term may evaluate another one, for example only for some robots.
+        for value in term.params.values():
+            if callable(value):
+                yield value, setting
+    for others in (task.commands, task.actions):
+        for term in others.values():
+            yield type(term), ""
 
 
 def as_markdown(text: str) -> str:
     """Return a docstring, reStructuredText as in this package, as Markdown."""
     text = _PROMPT.sub(_as_block, text)
-    parts = re.split(r"(```pycon\n.*?\n```)", text, flags=re.DOTALL)
+    # mkdocstrings itself makes blocks of indented examples, which stand in a section Examples.
+    block = r"(```pycon\n.*?\n```|^ +>>> .*?(?=\n\s*\n|\Z))"
+    parts = re.split(block, text, flags=re.DOTALL | re.MULTILINE)
     for i, part in enumerate(parts):
-        if not part.startswith("```pycon"):
+        if not part.lstrip().startswith(("```pycon", ">>> ")):
             parts[i] = _prose_as_markdown(part)
     return "".join(parts)
 
@@ -83,7 +193,8 @@ def _escape(text: str) -> str:
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if not _STARRED_ARGUMENT.match(line):
-            lines[i] = re.sub(r"([*<\[])", r"\\\1", line)
+            # Markdown has no backslash before "<".
+            lines[i] = re.sub(r"([*\[])", r"\\\1", line).replace("<", "&lt;")
     return "\n".join(lines)
 
 

@@ -283,6 +283,10 @@ def check_pages(site: Path) -> None:
     help_text = (site / "reference" / "cli.html").read_text()
     assert all(f"usage: legged-envs {verb}" in help_text for verb in cli.VERBS)
     assert "install Node.js 20" in (site / "demo.html").read_text()
+    costs = (site / "reference" / "costs.html").read_text()
+    assert "all tasks except Go2-Pair" in costs
+    assert costs.count("No registered task uses this term.") >= 5
+    assert "\\&lt;" not in costs and "def joint_torque" in re.sub(r"<[^>]+>", "", costs)
     wrappers = (site / "reference" / "wrappers.html").read_text()
     assert ":class:" not in wrappers and "&gt;&gt;&gt;" in re.sub(r"<[^>]+>", "", wrappers)
 
@@ -291,12 +295,31 @@ def test_docstrings_become_markdown():
     pytest.importorskip("griffe")
     from tools.docs import as_markdown
 
-    assert as_markdown("z* of [0, 1], ``*x*``: :class:`~a.B`") == (
-        r"z\* of \[0, 1], ``*x*``: ``B``"
+    assert as_markdown("z* < [0, 1], ``*x* < y``: :class:`~a.B`") == (
+        r"z\* &lt; \[0, 1], ``*x* < y``: ``B``"
     )
     arguments = "Args:\n    *names: Names.\n    **params: Others."
     assert as_markdown(arguments) == arguments
     assert as_markdown(">>> 1 * 2\n2") == "\n```pycon\n>>> 1 * 2\n2\n```\n"
+    example = "Examples:\n    >>> [1 * 2]\n    [2]"
+    assert as_markdown(example) == example
+
+
+def test_the_reference_names_the_tasks_that_use_a_term():
+    pytest.importorskip("griffe")
+    from tools.docs import describe_tasks
+
+    terms = "legged_envs.mdp"
+    assert describe_tasks(f"{terms}.rewards.no_progress") == "**Used by** Go2-Robust (weight -1)."
+    all_but_one = "**Used by** all tasks except Go2-Pair (limit 0.05)."
+    assert describe_tasks(f"{terms}.costs.foot_slip") == all_but_one
+    assert describe_tasks(f"{terms}.commands.VelocityCommandCfg") == (
+        "**Used by** all tasks except Go2-Nav."
+    )
+    # The trot of mimic tasks is a parameter of another term.
+    trot = describe_tasks(f"{terms}.rewards.trot")
+    assert trot is not None and "Go2-Mimic" in trot and "G1" not in trot
+    assert describe_tasks(f"{terms}.costs.energy") is None
 
 
 def modules_on_pages() -> Iterator[ModuleType]:
