@@ -221,4 +221,4 @@ def match_names(
 
 
 def _matching(pattern: str, names: Sequence[str]) -> list[int]:
-    return [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+    return [i for i, name in enumerate(names) if re.fullmatch(pattern, name, re.DOTALL)]

@@ -1,7 +1,11 @@
 """A dog of 12 joints as URDF text, with the variations that other people's files have."""
 
+import struct
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+
+import numpy as np
 
 from legged_envs.robots import RobotCfg
 from legged_envs.robots.reading.draft import draft_robot
@@ -9,6 +13,7 @@ from legged_envs.robots.reading.draft import draft_robot
 LEGS = {"FL": (0.18, 0.1), "FR": (0.18, -0.1), "RL": (-0.18, 0.1), "RR": (-0.18, -0.1)}
 MASSLESS_ROOT = '<link name="base"/>'
 WELD = '<joint name="weld" type="fixed"><parent link="base"/><child link="trunk"/></joint>'
+BOX = '<box size="0.4 0.2 0.1"/>'
 SPHERE = '<sphere radius="0.02"/>'
 
 
@@ -44,8 +49,7 @@ def dog(
     foot_kind: str = "fixed",
 ) -> str:
     """The dog: a trunk and four legs of hip, thigh, calf and foot."""
-    box = '<box size="0.4 0.2 0.1"/>'
-    text = root + link(base, base_mass, box, inertia=(0.05, 0.1, 0.1))
+    text = root + link(base, base_mass, BOX, inertia=(0.05, 0.1, 0.1))
     for leg, (x, y) in LEGS.items():
         hip, thigh, calf, sole = (name(leg, part) for part in ("hip", "thigh", "calf", "foot"))
         out = 0.08 if y > 0 else -0.08
@@ -66,3 +70,14 @@ def draft(text: str, folder: Path, ending: str = "urdf") -> tuple[RobotCfg, dict
     path = folder / f"file.{ending}"
     path.write_text(text)
     return draft_robot(path, "mine", folder / "out")
+
+
+def stl_box(*size: float) -> bytes:
+    """A box around the origin as a binary STL file."""
+    corners = np.array(list(product((-0.5, 0.5), repeat=3))) * size
+    faces = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1)]
+    faces += [(2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)]
+    data = bytes(80) + struct.pack("<I", len(faces))
+    for face in faces:
+        data += struct.pack("<12f2x", 0.0, 0.0, 0.0, *corners[list(face)].ravel())
+    return data

@@ -182,8 +182,11 @@ def _match_joints(
     """Return the indices of the names that match a pattern, in the order of the names."""
     matched = set()
     for pattern in patterns:
-        matches = [index for index, name in enumerate(names) if re.fullmatch(pattern, name)]
+        # A stranger's file can have line breaks in names, which a dot matches with DOTALL only.
+        expression = re.compile(pattern, re.DOTALL)
+        matches = [index for index, name in enumerate(names) if expression.fullmatch(name)]
         if not matches:
-            raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")
+            joints = ", ".join(map(repr, names))
+            raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {joints}")
         matched.update(matches)
     return tuple(sorted(matched))

@@ -1,6 +1,7 @@
 """Checks the joints of a robot: ranges, gains, torques and mirror signs in its default pose."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from typing import NamedTuple
 
@@ -110,13 +111,11 @@ def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Jo
     sinks = stance.sinking > LIMITS.max_sinking * robot.base_height
     # Each joint can be stiff enough alone although the legs together fall over.
     leg_gain = gain_of_upright_legs(robot)
-    rows = []
-    problems: list[str] = []
-    problems.extend(_placeholder_problems(robot, standing))
-    for i in range(robot.num_joints):
-        joint = _describe_joint(robot, standing, stance, i)
-        rows.append(joint.row())
-        problems.extend(_joint_problems(joint, leg_gain if sinks else 0.0))
+    joints = [_describe_joint(robot, standing, stance, i) for i in range(robot.num_joints)]
+    problems = [
+        *_placeholder_problems(robot, standing),
+        *_joint_problems(joints, leg_gain if sinks else 0.0),
+    ]
     if sinks:
         advice = f"for legs write about {leg_gain:.0f}, 2 m g base_height / feet"
         if max(stance.load) > LIMITS.max_load:
@@ -124,7 +123,7 @@ def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Jo
         problems.append(f"kp: the robot sinks by {stance.sinking:.3f} m: {advice}")
     title = "joints: rad, N m, rad/s; torque in parts of its limit"
     return JointsCheck(
-        table=(title, JOINT_COLUMNS, rows),
+        table=(title, JOINT_COLUMNS, [joint.row() for joint in joints]),
         stance_table=_stance_table(robot, standing, stance),
         problems=problems,
     )
@@ -154,28 +153,79 @@ def _describe_joint(robot: RobotCfg, standing: StandingRobot, stance: Stance, in
     )
 
 
-def _joint_problems(joint: _Joint, least_gain: float) -> Iterator[str]:
-    if joint.end_distance < LIMITS.min_end_distance:
-        yield (
-            f"default_joint_pos of {joint.name!r}, {joint.default:g}, is at an end of "
-            f"{joint.low:g} to {joint.high:g}: move it"
-        )
+def _joint_problems(joints: Sequence[_Joint], least_gain: float) -> Iterator[str]:
+    """Yield the problems of all joints. Joints with the same problem are one sentence."""
+    for sentence in (_end_problem, _range_problem, _load_problem):
+        yield from _grouped(joints, sentence)
+    yield from _grouped(joints, partial(_sag_problem, least_gain=least_gain))
+    yield from _grouped(joints, _mirror_problem)
+
+
+def _grouped(
+    joints: Sequence[_Joint], sentence: Callable[[_Joint], tuple[str, str] | None]
+) -> Iterator[str]:
+    """Yield each problem once, with the names of the joints that have it.
+
+    Args:
+        joints: The joints.
+        sentence: Returns the field of a joint and its problem, or None if it has none.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for joint in joints:
+        found = sentence(joint)
+        if found is not None:
+            names.setdefault(found, []).append(repr(joint.name))
+    for (field, problem), joint_names in names.items():
+        yield f"{field} of {', '.join(joint_names)}: {problem}"
+
+
+def _end_problem(joint: _Joint) -> tuple[str, str] | None:
+    if joint.end_distance >= LIMITS.min_end_distance:
+        return None
+    return (
+        "default_joint_pos",
+        f"{joint.default:g} is at an end of {joint.low:g} to {joint.high:g}: move it",
+    )
+
+
+def _range_problem(joint: _Joint) -> tuple[str, str] | None:
+    # Joints without a range have an infinite one.
+    if not LIMITS.max_range < joint.high - joint.low < inf:
+        return None
+    return (
+        "range",
+        f"{joint.low:g} to {joint.high:g} rad is several turns: write rad, not degrees, or a "
+        "joint without a range",
+    )
+
+
+def _load_problem(joint: _Joint) -> tuple[str, str] | None:
+    if not _is_overloaded(joint):
+        return None
+    return (
+        "torque_limits",
+        f"more than {LIMITS.max_load:.0%} of {joint.torque_limit:g} N m to stand: bend it less, "
+        "or raise them",
+    )
+
+
+def _is_overloaded(joint: _Joint) -> bool:
+    return joint.load > LIMITS.max_load
+
+
+def _sag_problem(joint: _Joint, least_gain: float) -> tuple[str, str] | None:
     # A joint at its torque limit sags with any gain. The limit is then the problem, not the gain.
-    is_overloaded = joint.load > LIMITS.max_load
-    if abs(joint.sag) > LIMITS.max_sag and not is_overloaded:
-        gain = max(joint.kp * abs(joint.sag) / SAG_OF_GOOD_GAIN, least_gain)
-        yield f"kp of {joint.name!r}: it sags by {joint.sag:.2f} rad: write {gain:.2g}"
-    if is_overloaded:
-        yield (
-            f"torque_limits of {joint.name!r}: {joint.load:.0%} of {joint.torque_limit:g} N m "
-            "to stand: bend it less, or raise them"
-        )
+    if abs(joint.sag) <= LIMITS.max_sag or _is_overloaded(joint):
+        return None
+    gain = max(joint.kp * abs(joint.sag) / SAG_OF_GOOD_GAIN, least_gain)
+    return "kp", f"it sags by more than {LIMITS.max_sag:g} rad: write {gain:.2g}"
+
+
+def _mirror_problem(joint: _Joint) -> tuple[str, str] | None:
     # Without mirrored axes the sign is not known, and axis_sign is 0.
-    if joint.axis_sign not in (0, joint.mirror[1]):
-        yield (
-            f"mirror of {joint.name!r} is {joint.mirror}, "
-            f"but its axis has the sign {joint.axis_sign:g}"
-        )
+    if joint.axis_sign in (0, joint.mirror[1]):
+        return None
+    return "mirror", f"the sign is {joint.mirror[1]:g}, but the axes give {joint.axis_sign:g}"
 
 
 def _placeholder_problems(robot: RobotCfg, standing: StandingRobot) -> Iterator[str]:

@@ -28,6 +28,8 @@ class ReportLimits:
     """Largest torque of a joint while the robot stands, as a fraction of the joint's limit."""
     min_end_distance: float = 0.01
     """Smallest distance of a joint's default position to the nearer end of its range, rad."""
+    max_range: float = 20.0
+    """Largest width of the range of a joint, rad. Wider ones are likely in degrees."""
     min_ball_radius: float = 0.015
     """Smallest radius of a foot's ball or capsule, m. Smaller ones catch on rough ground."""
     min_travel: float = 0.4

@@ -169,6 +169,9 @@ def _sweep(robot: MovingRobot) -> tuple[list[str], list[str]]:
             continue
         joint = model.joint(name)
         low, high = joint.range if joint.limited else (-pi, pi)
+        if high - low > LIMITS.max_range:
+            # The width of the range is reported; no motor turns that far in the time.
+            low, high = (-pi, pi)
         start(robot)
         positions = []
         for target in (low, high):

@@ -54,3 +54,24 @@ def test_a_robot_without_left_and_right_in_its_names_stays_as_it_is(tmp_path: Pa
     mujoco.mj_forward(data.model, data)
     # The front left foot of the file, at the left of y.
     assert data.body(robot.foot_names[0]).xpos[0] < -0.1
+
+
+@pytest.mark.parametrize("angle", [0.5, pi / 2, pi])
+def test_the_heading_of_the_root_in_the_file_does_not_turn_the_robot(
+    tmp_path: Path, angle: float
+) -> None:
+    spec = mujoco.MjSpec.from_string(scene())
+    root = spec.worldbody.bodies[0]
+    root.quat = [cos(angle / 2), 0.0, 0.0, sin(angle / 2)]
+    root.pos = [3.0, -4.0, 0.5]
+    (tmp_path / "turned.xml").write_text(spec.to_xml())
+    (tmp_path / "plain.xml").write_text(scene())
+    expected, _ = draft_robot(tmp_path / "plain.xml", "spot", tmp_path / "a")
+    robot, told = draft_robot(tmp_path / "turned.xml", "spot", tmp_path / "b")
+    assert "looks" not in str(told)
+    places = []
+    for cfg in (expected, robot):
+        data = mujoco.MjData(mujoco.MjModel.from_xml_path(cfg.xml))
+        mujoco.mj_forward(data.model, data)
+        places.append([data.body(foot).xpos for foot in cfg.foot_names])
+    np.testing.assert_allclose(places[1], places[0], atol=1e-6)

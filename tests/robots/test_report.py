@@ -86,7 +86,7 @@ def _change(field: str, value: Any, i: int = 0) -> dict[str, Any]:
         (_change("torque_limits", 2.0, 2), "torque_limits.*'FR_calf_joint'.*% of 2 N m"),
         ({"base_height": 0.36}, "'FR_foot'.* 0.025 m"),
         ({"foot_radius": 0.05}, "foot_radius.*'FR_foot'.* 0.0220 m"),
-        ({"mirror": tuple((name, 1.0) for name, _ in GO2.mirror)}, "mirror.*'FR_hip_joint' .* -1"),
+        ({"mirror": tuple((name, 1.0) for name, _ in GO2.mirror)}, "mirror.*'FR_hip_joint'.* -1"),
         ({"penalized_bodies": ("FR_hip",)}, "penalized_bodies.*'FR_hip'.*go2.xml"),
         ({"foot_names": GO2.foot_names[:2], "foot_mirror": (1, 0), "diagonals": ()}, "'RR_foot'.* -?0.000 m.*foot_names"),
     ],

@@ -73,3 +73,52 @@ def test_a_file_of_xacro_is_the_robot_that_it_expands_to(tmp_path: Path) -> None
     (folder / "dog.urdf.xacro").write_text(text.replace("trunk_mass}", "no_mass}"))
     with pytest.raises(ValueError, match=r"dog\.urdf\.xacro.*no_mass"):
         draft_robot(folder / "dog.urdf.xacro", "dog", tmp_path / "c")
+
+
+NAMESPACE = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
+SUBCLASSES = "().__class__.__base__.__subclasses__()"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f"${{(lambda: {SUBCLASSES})()}}",
+        f"${{[each for each in {SUBCLASSES}]}}",
+        "${python.vars(python.type(python.type(1)))}",
+        "${(each for each in [1]).gi_frame}",
+        "${'%s'.format(1)}",
+        "$(eval open('made', 'w').write('code ran'))",
+    ],
+)
+def test_an_expression_of_xacro_only_calculates(
+    expression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xacro")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "dog.urdf.xacro"
+    path.write_text(f'<robot {NAMESPACE}><link name="{expression}"/></robot>')
+    with pytest.raises(ValueError, match=r"xacro cannot expand it.*(could run code|uses)"):
+        draft_robot(path, "dog", tmp_path / "a")
+    assert not (tmp_path / "made").exists()
+
+
+def test_values_of_xacro_are_expanded_without_its_elements(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    write_models(tmp_path)
+    plain, _ = draft_robot(tmp_path / "dog.urdf", "dog", tmp_path / "a")
+    path = tmp_path / "sum.urdf"
+    masses = ('<mass value="8.0"/>', '<mass value="${5.0 + max(3.0, 1)}"/>')
+    path.write_text(quadruped().replace(*masses))
+    summed, _ = draft_robot(path, "dog", tmp_path / "b")
+    assert Path(summed.xml).read_text() == Path(plain.xml).read_text()
+    path.write_text(quadruped().replace(masses[0], '<mass value="$(arg mass)"/>'))
+    with pytest.raises(ValueError, match=r"xacro cannot expand it.*mass"):
+        draft_robot(path, "dog", tmp_path / "c")
+
+
+def test_xacro_has_bounded_memory(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    path = tmp_path / "dog.urdf.xacro"
+    path.write_text(f"<robot {NAMESPACE}><link name=\"${{len('a' * 10**10)}}\"/></robot>")
+    with pytest.raises(ValueError, match=r"MemoryError|bytes of memory"):
+        draft_robot(path, "dog", tmp_path / "a")

@@ -35,8 +35,9 @@ from legged_envs.robots.reading.motors import (
 )
 from legged_envs.robots.reading.options import reset_options
 from legged_envs.robots.reading.pose import Pose, ground_distances
-from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_free_joints
+from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_endless_joints
 from legged_envs.robots.reading.source import read_root
+from legged_envs.robots.reading.units import check_mesh_sizes, note_wrong_inertias
 from legged_envs.robots.reading.urdf import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.tables import shorten
@@ -184,7 +185,9 @@ def _read_source(path: Path, notes: list[str], drawn: Path) -> _Source:
         base = gather_base(spec)
         turn_forward(spec, notes)
         pose = _default_pose(spec, joints.positions)
+        check_mesh_sizes(pose.model)
         feet, height = _find_feet(pose)
+        note_wrong_inertias(pose.model, height, notes)
         if not joints.has_keyframe:
             mass = float(pose.model.body_subtreemass[1])
             torques = split_placeholders(joints.torque_limits, most_torque(mass, height))[0]
@@ -247,7 +250,7 @@ def _read_model(
             part.file = str(folder / subfolder / part.file)
     spec.meshdir = ""
     spec.texturedir = ""
-    unlimit_free_joints(spec)
+    unlimit_endless_joints(spec)
     mend_inertias(spec, notes)
     mend_huge_meshes(spec, notes)
     # A copy: a mesh that failed keeps what was read of it, to which a hull does not fit.

@@ -54,16 +54,14 @@ def turn_forward(spec: mujoco.MjSpec, notes: list[str]) -> None:
 
 def _direction_to_left(spec: mujoco.MjSpec) -> np.ndarray | None:
     """Return the horizontal direction from right to left joints, or None if it is not known."""
-    model = spec.compile()
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    names = [model.joint(i).name for i in range(1, model.njnt)]  # Joint 0 is the free one.
+    places = _joint_places(spec)
+    names = list(places)
     total = np.zeros(2)
     extent = 0.0
     for name in names:
         partner = counterpart(name, names)
         if partner != name and _is_left(name, partner):
-            offset = data.joint(name).xanchor[:2] - data.joint(partner).xanchor[:2]
+            offset = places[name] - places[partner]
             total += offset
             extent += float(np.linalg.norm(offset))
     # Partners whose offsets cancel out are no left and right, such as rear and lower.
@@ -72,12 +70,24 @@ def _direction_to_left(spec: mujoco.MjSpec) -> np.ndarray | None:
     return total
 
 
-def _direction_to_front(spec: mujoco.MjSpec) -> np.ndarray | None:
-    """Return the horizontal direction from rear to front joints, or None if it is not known."""
+def _joint_places(spec: mujoco.MjSpec) -> dict[str, np.ndarray]:
+    """Return the horizontal place of each joint in the frame of the base, m. Shape: (2,)."""
     model = spec.compile()
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    places = {model.joint(i).name: data.joint(i).xanchor[:2] for i in range(1, model.njnt)}
+    # The file can have the base at any heading, which says nothing about where it looks.
+    base = data.body(spec.worldbody.bodies[0].name)
+    to_base = base.xmat.reshape(3, 3).T
+    places = {}
+    for i in range(1, model.njnt):  # Joint 0 is the free one.
+        place = to_base @ (data.joint(i).xanchor - base.xpos)
+        places[model.joint(i).name] = place[:2]
+    return places
+
+
+def _direction_to_front(spec: mujoco.MjSpec) -> np.ndarray | None:
+    """Return the horizontal direction from rear to front joints, or None if it is not known."""
+    places = _joint_places(spec)
     total = np.zeros(2)
     for name, place in places.items():
         for front, rear in FRONT_AND_REAR:

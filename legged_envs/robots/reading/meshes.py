@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import mujoco
+import numpy as np
 
 from legged_envs.robots.reading.source import POINTER_ADVICE, is_pointer
 
@@ -41,9 +43,11 @@ def find_mesh(filename: str, folder: Path, mesh_folder: str) -> Path | None:
         Path of the first candidate that exists, or None.
     """
     scheme, _, path = filename.replace("\\", "/").rpartition("://")
-    for candidate in _mesh_candidates(scheme, path, folder, mesh_folder):
-        if candidate.is_file():
-            return candidate
+    # In a URL, a space can be %20.
+    for spelling in dict.fromkeys((path, unquote(path))):
+        for candidate in _mesh_candidates(scheme, spelling, folder, mesh_folder):
+            if candidate.is_file():
+                return candidate
     return None
 
 
@@ -114,7 +118,8 @@ def load_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh, as_hull: bool = False) 
     except Exception as error:  # Of any kind, as damaged files may hold anything.
         if is_collided_with(spec, mesh):
             raise ValueError(
-                f"trimesh cannot read {str(path)!r}, with which the robot collides: {error}"
+                f"trimesh cannot read {str(path)!r}, with which the robot collides: {error}: "
+                "repair it, or write a box"
             ) from error
         warnings.warn(f"{str(path)!r} is not drawn: {error}", stacklevel=2)
         delete_mesh(spec, mesh)
@@ -127,7 +132,9 @@ def _load_with_trimesh(mesh: mujoco.MjsMesh, path: Path, as_hull: bool) -> None:
     loaded: Any = trimesh.load(path, force="mesh")
     loaded.apply_scale(unit_of(loaded))
     if as_hull:
-        loaded = loaded.convex_hull
+        # The centre of a flat mesh divides by its volume.
+        with np.errstate(all="ignore"):
+            loaded = loaded.convex_hull
     mesh.uservert = loaded.vertices.ravel()
     mesh.userface = loaded.faces.ravel()
     mesh.file = ""
@@ -263,3 +270,6 @@ def _replace_by_hull(mesh: mujoco.MjsMesh, path: Path, reason: str) -> None:
         _load_with_trimesh(mesh, path, as_hull=True)
     except Exception as error:  # Of any kind, as damaged files may hold anything.
         raise ValueError(f"{what}: repair it, or write a box") from error
+    if _error_of(mesh):
+        # A flat mesh has no hull.
+        raise ValueError(f"{what}: write a thin box instead")

@@ -3,6 +3,9 @@
 import mujoco
 import numpy as np
 
+ENDLESS_RANGE = 1000.0
+"""Width of the range of a hinge from which on it turns without an end, rad."""
+
 SMALL_TILT = 1e-3
 """Tilt of the root in the file below which it counts as upright, rad."""
 
@@ -144,9 +147,16 @@ def _set_inertial(
     body.fullinertia = [np.nan] * 6
 
 
-def unlimit_free_joints(spec: mujoco.MjSpec) -> None:
-    """Take the range of the file's defaults from free joints, which cannot have one."""
+def unlimit_endless_joints(spec: mujoco.MjSpec) -> None:
+    """Take the range from joints that turn without an end.
+
+    These are free joints, which get the range of the file's defaults, and hinges with a range such
+    as ±1e16 rad.
+    """
     for joint in spec.joints:
-        if joint.type == mujoco.mjtJoint.mjJNT_FREE:
+        is_free = joint.type == mujoco.mjtJoint.mjJNT_FREE
+        is_hinge = joint.type == mujoco.mjtJoint.mjJNT_HINGE
+        low, high = joint.range
+        if is_free or (is_hinge and high - low > ENDLESS_RANGE):
             joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
             joint.range = [0.0, 0.0]

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from legged_envs.robots.reading.finite_numbers import check_numbers
 from legged_envs.robots.reading.inertia import possible_moments
 from legged_envs.robots.reading.meshes import (
     COLLADA_SUFFIX,
@@ -62,6 +63,7 @@ def prepare_urdf(
             "it has elements of xacro: write the output of the command xacro to a file, "
             "and read that"
         )
+    check_numbers(root)
     _take_out_floating_root(root, notes)
     link_names = [link.get("name", "") for link in root.findall("link")]
     repeated = sorted({name for name in link_names if link_names.count(name) > 1})
@@ -116,6 +118,7 @@ def _read_joints(
     children = [""]
     velocity_limits = {}
     without_range = []
+    swapped = []
     for joint in root.findall("joint"):
         _check_joint_type(joint)
         _check_links_of_joint(joint, link_names, children)
@@ -126,10 +129,22 @@ def _read_joints(
             low = float(limit.get("lower", 0))
             high = float(limit.get("upper", 0))
             velocity_limits[name] = float(limit.get("velocity", 0))
+            effort = float(limit.get("effort", 0))
         except ValueError as error:
             raise ValueError(f"the limit of joint {name!r} has no numbers: {error}") from error
-        if joint.get("type") in ("revolute", "prismatic") and not low < high:
+        # MuJoCo takes the absolute value of a negative torque.
+        if not effort > 0.0:
+            limit.pop("effort", None)
+        if joint.get("type") not in ("revolute", "prismatic") or low < high:
+            continue
+        if high < low:
+            swapped.append(f"{name!r} ({low:g} to {high:g})")
+            limit["lower"] = str(high)
+            limit["upper"] = str(low)
+        else:
             without_range.append(repr(name))
+    if swapped:
+        notes.append(f"lower is above upper, and they are swapped, of {', '.join(swapped)}")
     if without_range:
         notes.append(
             f"joints without a range move without an end, {', '.join(without_range)}: "
@@ -222,9 +237,11 @@ def _locate_meshes(
                 link.remove(shape)
                 left_out.setdefault(reason, []).append(f"{name!r} ({filename!r})")
             else:
+                # Other reasons come with their own advice.
+                advice = f": write a path from {str(folder)!r} to one, or a box" if not file else ""
                 raise ValueError(
-                    f"the collision of link {name!r} has the mesh {filename!r}, and {reason}: "
-                    f"write a path from {str(folder)!r} to a file that can be read, or a box"
+                    f"the collision of link {name!r} has the mesh {filename!r}, "
+                    f"and {reason}{advice}"
                 )
 
 
