@@ -152,12 +152,12 @@ class ConstraintCfg(Configuration):
 
     start: float = 0.3
     """Share of the training, from 0 to 1, after which the method acts. Until then the policy learns
-    to walk without constraints. 0: it acts from the first update, as in the papers."""
+    as without constraints, to the bit. 0: it acts from the first update, as in the papers."""
 
     penalty: float = 0.5
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""
 
-    kappa: float = 0.05
+    kappa: float = 0.03
     """P3O: factor κ of the penalty on an excess, for a reward with standardised advantages."""
 
     kappa_initial: float = 0.1

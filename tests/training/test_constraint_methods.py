@@ -428,20 +428,22 @@ def test_the_method_lagrange_is_the_option_lagrange_to_the_bit(
 def test_a_method_does_not_act_before_its_start(
     name: Any, assert_same: Callable[..., None]
 ) -> None:
-    networks = []
-    for method in (name, "focops"):
-        cfg = ConstraintCfg(method=method, costs=("foot_slip",), start=0.5)
-        trainer = trainer_with(cfg, LagrangeCfg())
-        part = trainer.algorithm.constraints
-        for is_active in (False, False, True):
+    cfg = ConstraintCfg(method=name, costs=("foot_slip",), start=0.5)
+    constrained = trainer_with(cfg, LagrangeCfg())
+    free = trainer_with(ConstraintCfg(), LagrangeCfg())
+    part = constrained.algorithm.constraints
+    for _ in range(2):
+        assert not part.is_active and constrained.algorithm.calm_envs == 0
+        for trainer in (constrained, free):
+            trainer.iterate()
             trainer.set_schedule()
-            assert part.is_active == is_active
-            if not is_active:
-                trainer.iterate()
-        saved = trainer.algorithm.save()
-        networks.append({part: saved[part] for part in ("actor", "critic", "cost_critic")})
-    # While no method acts, all of them learn the same.
-    assert_same(*networks)
+    assert part.is_active and constrained.algorithm.calm_envs == 1
+    for network in ("actor", "critic"):
+        assert_same(*(trainer.algorithm.save()[network] for trainer in (constrained, free)))
+    constrained.iterate()
+    free.iterate()
+    with pytest.raises(AssertionError):
+        assert_same(*(trainer.algorithm.save()["actor"] for trainer in (constrained, free)))
 
 
 @pytest.mark.parametrize("name", ["np3o", "focops"])

@@ -15,12 +15,21 @@ class CostPart(Part):
 
     num_costs: int
     """Number K of constrained costs."""
-    calm_envs: int
-    """Number of environments, the first ones, that act without exploration noise."""
     needs_kl: bool = False
     """True if :meth:`policy_loss` reads the KL divergence of a sample."""
     is_active: bool = True
     """False: costs are measured, but do not change what the policy learns. The trainer sets it."""
+
+    def __init__(self, calm_envs: int):
+        self._calm_envs = calm_envs
+
+    @property
+    def calm_envs(self) -> int:
+        """Number of environments, the first ones, that act without exploration noise.
+
+        0 while the part is not active: until then, the policy learns from all environments.
+        """
+        return self._calm_envs if self.is_active else 0
 
     def policy_loss(self, sample: Sample) -> torch.Tensor:
         """Return the loss of the policy on a mini-batch: PPO's, unless it is overridden."""
@@ -39,8 +48,8 @@ class Constraints(CostPart):
     name = "lagrange"
 
     def __init__(self, lagrange: Lagrange, calm_envs: int):
+        super().__init__(calm_envs)
         self.lagrange = lagrange
-        self.calm_envs = calm_envs
         self.num_costs = len(lagrange.names)
 
     def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:

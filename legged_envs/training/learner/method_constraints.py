@@ -44,6 +44,7 @@ class MethodConstraints(CostPart):
         discount: float,
         calm_envs: int,
     ):
+        super().__init__(calm_envs)
         self.method = method
         """The method."""
         self.names = tuple(names)
@@ -53,7 +54,6 @@ class MethodConstraints(CostPart):
         self.scale = 1.0 - discount
         """Factor 1 − γλ that costs are stored with."""
         self.num_costs = len(self.names)
-        self.calm_envs = calm_envs
         self.needs_kl = method.needs_kl
         self._columns = list(columns)
 

@@ -66,11 +66,8 @@ class PPO(Learner):
         """What the critics read."""
         self.gamma = cfg.gamma
         """Discount factor per control step. The trainer changes it during the training."""
-        self.calm_envs = 0
-        """Number of environments that act without exploration noise, from index 0."""
         num_costs = 0
         if constraints is not None:
-            self.calm_envs = constraints.calm_envs
             num_costs = constraints.num_costs
             parts = (constraints, *parts)
         networks = {"actor": actor, "critic": critic}
@@ -101,6 +98,11 @@ class PPO(Learner):
         Step after step, and by environment within a step, as boolean indexing orders them.
         """
         self._before: TensorDict | None = None
+
+    @property
+    def calm_envs(self) -> int:
+        """Number of environments that act without exploration noise, from index 0."""
+        return 0 if self.constraints is None else self.constraints.calm_envs
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
