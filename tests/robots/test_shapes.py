@@ -120,5 +120,5 @@ def test_xacro_has_bounded_memory(tmp_path: Path) -> None:
     pytest.importorskip("xacro")
     path = tmp_path / "dog.urdf.xacro"
     path.write_text(f"<robot {NAMESPACE}><link name=\"${{len('a' * 10**10)}}\"/></robot>")
-    with pytest.raises(ValueError, match=r"MemoryError|bytes of memory"):
+    with pytest.raises(ValueError, match="bytes of memory"):
         draft_robot(path, "dog", tmp_path / "a")

@@ -70,7 +70,10 @@ def expand(path: str) -> str:
 
     def evaluate_checked(text: str, *namespaces: Any) -> Any:
         check_expression(text)
-        return evaluate(text, *namespaces)
+        try:
+            return evaluate(text, *namespaces)
+        except MemoryError as error:
+            raise ValueError(f"it needs more than {MOST_MEMORY:,} bytes of memory") from error
 
     # xacro has no option for this. This process does nothing else.
     xacro.safe_eval = evaluate_checked
