@@ -84,7 +84,7 @@ class ActionScale(StatefulWrapper):
         env_low = inner.low.astype(np.float64)
         env_high = inner.high.astype(np.float64)
         scale = (env_high - env_low) / (highs - lows)
-        # Equal ranges are left alone: the map would round.
+        # Equal ranges are not changed: the map would round.
         self._keeps_range = bool((lows == env_low).all() and (highs == env_high).all())
         self._affine = _Affine(scale, env_low - lows * scale, env_low, env_high)
         # The same in the kind and dtype of the last actions.

@@ -24,7 +24,7 @@ FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
 
 
 class AutoReset(StatefulWrapper):
-    """Resets environments whose episode ended, in one of Gymnasium's two autoreset modes.
+    """Resets environments with an ended episode, in one of Gymnasium's two autoreset modes.
 
     ``SAME_STEP``: the step that ends an episode returns the first observation of the next one.
     ``info["final_obs"]`` is the true last observation. It equals the observation in the other rows,

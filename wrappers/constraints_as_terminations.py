@@ -68,7 +68,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of
     this step, and ``info["log"]``, where there is one, ``max_probability/<cost>``. The wrapper goes
-    above or below ``AutoReset`` and ``CostNormalize``, whose raw costs it reads.
+    above or below ``AutoReset`` and ``CostNormalize``; it reads raw costs.
 
     Args:
         env: The environment.
@@ -278,7 +278,7 @@ def _with_final(info: Info, observation: Tree, ended: Array) -> Info:
     Args:
         info: Info of the step.
         observation: Observation of the step. It is the last one of the ended episodes.
-        ended: Environments whose episode ended. Shape: (num_envs,), bool.
+        ended: Environments with an ended episode. Shape: (num_envs,), bool.
     """
     if "final_obs" not in info:
         return {

@@ -184,7 +184,8 @@ class CostNormalize(NormalizingWrapper):
         super(CostNormalize, checked)._check_state(state)
 
     def _scales_for(self, state: State) -> dict[str, ReturnScale]:
-        """Return the scale of each kind of costs in a state: the present one, or else a new one."""
+        """Return the scale of each kind of costs in a state: the present one, or otherwise a new
+        one."""
         scales: dict[str, ReturnScale] = {}
         for key in state.get("scales", self._scales):
             if key in self._scales:

@@ -42,7 +42,7 @@ class EpisodeStatistics(StatefulWrapper):
     resets by itself.
 
     Gymnasium's ``RecordEpisodeStatistics`` uses the same key. Above this wrapper it needs another
-    one, ``stats_key="…"``: otherwise the next wrapper above it, or else the end of the first
+    one, ``stats_key="…"``: otherwise the next wrapper above it, or otherwise the end of the first
     episode, is a ``ValueError``.
 
     Args:

@@ -30,7 +30,7 @@ class LagrangianReward(ConstraintWrapper):
 
     ``info`` holds ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this
     step, and ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``. The wrapper goes
-    above or below ``AutoReset`` and ``CostNormalize``, whose raw costs it reads.
+    above or below ``AutoReset`` and ``CostNormalize``; it reads raw costs.
 
     The reward may fall below 0. A policy that pays more than it earns then gains from an early end
     of the episode: ``warmup`` helps.

@@ -16,10 +16,10 @@ class BenchCfg:
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     rounds: int = 7
-    """Number of measurements, each of the environment and of the physics alone. The table shows
+    """Number of measurements, each with the environment and with only the physics. The table shows
     their medians. Its columns: envs: robots in one process. env-steps/s: robots times control steps
-    per second. control step: time of one envs.step(). its physics alone: time of the engine for the
-    same model, states and targets. ratio: control step divided by its physics alone."""
+    per second. control step: time of one envs.step(). physics only: time of the engine for the same
+    model, states and targets. ratio: control step divided by physics only."""
     quick: bool = False
     """Run two rounds, without the largest size."""
     json: Path | None = None

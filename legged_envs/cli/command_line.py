@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     the code is raised.
 
     Args:
-        arguments: The words after `legged-envs`. None: those of this process.
+        arguments: The words after `legged-envs`. None: the arguments of this process.
     """
     # OpenMP threads that wait shall leave the cores to the physics after a short spin. The variable
     # is read only once, when PyTorch is loaded.

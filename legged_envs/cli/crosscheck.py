@@ -7,7 +7,8 @@ def crosscheck(cfg: CrosscheckCfg) -> None:
     """Run one policy on several physics engines (sim2sim).
 
     It also runs in a plain mj_step loop, which knows the robot only from the metadata in the ONNX
-    file. The report compares how the robot walks in each, and where the runs begin to differ.
+    file. The report compares how the robot walks in each engine, and shows when the runs start to
+    differ.
     """
     # Before the engines are imported, which takes seconds.
     cfg.check()

@@ -76,7 +76,7 @@ class EvaluateCfg(MotionFileOptions):
 def evaluate(cfg: EvaluateCfg) -> None:
     """Measure how well a policy walks or imitates motions.
 
-    The episodes are not those that it was trained on."""
+    The evaluation uses other episodes than the training."""
     # Before PyTorch is imported and the policy is read.
     check_options(cfg)
     changes = dict(cfg.changes)

@@ -1,4 +1,4 @@
-"""Help texts of the options: plain names of values, and only defaults that say something."""
+"""Help texts of the options: plain names of values, and only meaningful defaults."""
 
 import re
 import textwrap
@@ -84,7 +84,7 @@ def shorten_help(text: str) -> str:
 
 
 def wrap_help(text: str) -> str:
-    """Return a help text whose descriptions of options fill their lines.
+    """Return a help text in which descriptions of options fill their lines.
 
     tyro keeps the line breaks of the source code.
 

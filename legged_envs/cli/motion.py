@@ -35,7 +35,7 @@ class MotionCfg:
 
 
 def motion(cfg: MotionCfg) -> None:
-    """Describe a motion file, check it on a robot and film it.
+    """Describe a motion file, check it on a robot and render a video.
 
     The motion of another robot or of a human is retargeted to the robot.
     """
@@ -109,10 +109,10 @@ def load_clip(
 
 
 def load_for_one(cfg: MotionCfg, robots: list[RobotCfg]) -> tuple[RobotCfg, "Motion"]:
-    """Load the file for the first of the robots whose joints it has.
+    """Load the file for the first of the robots with the joints of the file.
 
     Raises:
-        MotionError: The file fits none of them. The error is that of the last one.
+        MotionError: The file fits none of them. The error of the last robot is raised.
     """
     from legged_envs.motions import MotionError
     from legged_envs.motions.formats import read_motion

@@ -179,10 +179,10 @@ def check_window_options(cfg: PlayCfg) -> None:
 
 
 def find_video_path(cfg: PlayCfg) -> Path | None:
-    """Return the path of the film. None: the robot is shown in a window or in a browser.
+    """Return the path of the video. None: the robot is shown in a window or in a browser.
 
     Raises:
-        ModuleNotFoundError: If a module that films need is not installed.
+        ModuleNotFoundError: If a module that videos need is not installed.
         ValueError: If the file is not an .mp4, or cannot be written.
     """
     video = cfg.video

@@ -20,7 +20,7 @@ class ReportCfg:
 def report(cfg: ReportCfg) -> None:
     """Write a page with the results of one or several runs.
 
-    The page shows curves, evaluation, costs against their limits, film, differences from the
+    The page shows curves, evaluation, costs against their limits, videos, differences from the
     default configuration, versions, hardware and commit. Runs that differ only in their seed are
     drawn as one curve with their spread.
     """

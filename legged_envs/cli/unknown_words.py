@@ -10,10 +10,10 @@ from legged_envs.checks import did_you_mean
 from legged_envs.training.options import ALGORITHMS, TrainCfg
 
 IMPORT_OPTION = "--import"
-"""Option before the name of a module that registers tasks, such as those that a run names."""
+"""Option before the name of a module that registers tasks."""
 
 SEVERAL_VALUES = ("--changes", "--clips", "--motions", "--seeds", "--grid", "--random")
-"""Options that take several values, of which a second use would replace those of the first."""
+"""Options that take several values, of which a second use would replace the first values."""
 
 GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)
 """Options of `legged-envs` itself."""
@@ -140,7 +140,8 @@ def algorithms_with(name: str) -> list[str]:
 
 
 def all_option_names(options: type[Any]) -> list[str]:
-    """Return the names of all options of a verb, with those of all algorithms for a training.
+    """Return the names of all options of a verb; for a training, also the options of all
+    algorithms.
 
     Args:
         options: Dataclass of the verb's options.

@@ -283,7 +283,7 @@ class AdapterTask(TerrainOrigins, Task):
         """Observe episodes that begin, and keep what other environments have observed.
 
         Args:
-            env_ids: Environments whose episode begins, shape (n,).
+            env_ids: Environments with a new episode, shape (n,).
             observe_all: Method of the user's object, which observes whole batches.
         """
         # Methods compute whole batches, and may change histories of environments that run on.

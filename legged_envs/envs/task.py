@@ -130,7 +130,7 @@ class Task(ABC):
         """Return new tensors of the observation groups.
 
         Args:
-            env_ids: Environments whose episode begins, shape (n,); None for a step of all.
+            env_ids: Environments with a new episode, shape (n,); None for a step of all.
 
         Returns:
             At least the groups of the environment's observation space, with a row for each of
@@ -141,7 +141,7 @@ class Task(ABC):
         """Draw commands, and write the first poses of the environments ``env_ids``, shape (n,).
 
         Args:
-            env_ids: Environments whose episode begins.
+            env_ids: Environments with a new episode.
             seeded: True if their random streams have just been seeded.
         """
 
@@ -152,7 +152,7 @@ class Task(ABC):
         """Return the logged values of the finished episodes.
 
         Args:
-            env_ids: Environments whose episode ended, shape (n,).
+            env_ids: Environments with an ended episode, shape (n,).
             steps: Length of each episode in control steps, shape (n,).
 
         Returns:

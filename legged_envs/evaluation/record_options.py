@@ -27,12 +27,12 @@ class RecordCfg(MotionFileOptions, Configuration):
     seed: int = 1
     """Random seed of the task and of the action noise."""
     noise: float = 0.0
-    """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]. It gives data
+    """Standard deviation of Gaussian noise on the actions, which lie in [-1, 1]. It gives data
     from states that the policy does not reach without noise."""
     clips: tuple[str, ...] = ()
     """Motions to imitate, for mimic tasks. Empty: the motions that the policy was trained on."""
     changes: dict[str, Value] = field(default_factory=dict)
-    """Changes to the task in addition to those of the policy, e.g. --changes events.push None"""
+    """Changes to the task in addition to the policy's changes, e.g. --changes events.push None"""
 
     def check(self) -> None:
         """Check the options before anything is recorded.

@@ -142,7 +142,7 @@ class Run:
         training = self.config["training"]
         updates = training["iterations"]
         minutes = training["minutes"]
-        # A training ends after a number of updates, or else after a time.
+        # A training ends after a number of updates, or otherwise after a time.
         if updates:
             done = self.last.get("iteration", 0) / updates
         else:

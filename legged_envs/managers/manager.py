@@ -46,7 +46,7 @@ class Manager(Stateful, TableRepr):
         """Return the logged values of the finished episodes.
 
         Args:
-            env_ids: Environments whose episode ended, shape (n,).
+            env_ids: Environments with an ended episode, shape (n,).
             steps: Length of each episode in control steps, shape (n,).
 
         Returns:

@@ -215,7 +215,7 @@ class ObservationGroup(TermManager):
         """Make the first observation of episodes that begin.
 
         Args:
-            env_ids: Environments whose episode begins, shape (n,).
+            env_ids: Environments with a new episode, shape (n,).
 
         Returns:
             Their observations, shape (n, size).

@@ -215,7 +215,7 @@ def feet_air_time(
     """Return the reward for long swings, s: Σ (min(T_swing, ``longest``) − ``target``).
 
     The sum is over the feet that land in this step, after a swing of T_swing, s. It is 0 while the
-    command is to stand still. A command to turn on the spot counts as a command to move.
+    command is zero. A command to turn on the spot counts as a command to move.
 
     Args:
         target: Swing time above which a swing is rewarded, s. Shorter swings are penalised.
@@ -247,7 +247,7 @@ def single_stance_time(
 ) -> Tensor:
     """Return the time for which a biped has been standing on one foot, s, at most ``limit``.
 
-    It is 0 while both feet or no feet are on the ground, and while the command is to stand still.
+    It is 0 while both feet or no feet are on the ground, and while the command is zero.
     Source: Isaac Lab ``feet_air_time_positive_biped``.
 
     Args:
@@ -316,8 +316,7 @@ def trot(
     In a trot, two diagonal feet stand while the other two swing. For the pairs of feet (i, j) and
     (k, l) with contacts b, the value is
     (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / ``phase_time``, 1)) / 2. T is
-    the time since the last change of the contact of any foot, s. It is 0 while the command is to
-    stand still.
+    the time since the last change of the contact of any foot, s. It is 0 while the command is zero.
 
     Args:
         pairs: Indices of the feet of both diagonal pairs.
@@ -364,7 +363,7 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
 
 
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return Σ (q − q0)², rad², while the command is to stand still, else 0.
+    """Return Σ (q − q0)², rad², while the command is zero, else 0.
 
     It is the squared distance of the joints from the default pose q0.
 
@@ -377,7 +376,7 @@ def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is to stand still, else 0.
+    """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is zero, else 0.
 
     Args:
         command: Name of the velocity command.
@@ -388,7 +387,7 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return 1 if the command is to stand still and all feet are on the ground, else 0.
+    """Return 1 if the command is zero and all feet are on the ground, else 0.
 
     Args:
         command: Name of the velocity command.

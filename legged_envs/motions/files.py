@@ -115,7 +115,7 @@ def load_file(path: str | Path, robot: RobotCfg, reading: MotionReading | None =
     Args:
         path: The file.
         robot: Robot of the clip.
-        reading: Options that replace what the file says. None: none.
+        reading: Options that replace entries of the file. None: none.
 
     Raises:
         MotionError: The format is unknown, or the file cannot be used.

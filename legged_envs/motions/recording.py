@@ -67,9 +67,9 @@ def motion_of(recording: Recording, robot: RobotCfg, reading: MotionReading) -> 
     """Return the motion of a robot that a file holds.
 
     Args:
-        recording: What the file says.
+        recording: Contents of the file.
         robot: The robot.
-        reading: Options that replace what the file says.
+        reading: Options that replace entries of the file.
 
     Raises:
         MotionError: The numbers are wrong, or do not fit the robot.
@@ -181,7 +181,7 @@ def _in_radians(
     """Return the recording with joints in rad, or raise a MotionError if they seem to be degrees.
 
     Args:
-        recording: What the file says.
+        recording: Contents of the file.
         names: Names of the joint columns.
         robot: The robot, whose joint ranges tell rad from degrees.
         reading: Options of the user.

@@ -41,7 +41,7 @@ def export(
 
     Args:
         task_id: Registered id of the task.
-        policy: Policy file or run folder; None for the policy that ships with the package.
+        policy: Policy file or run folder; None for the pretrained policy of the package.
         folder: Folder to write to.
         half: True to round the weights to 16-bit floats.
 
@@ -95,7 +95,7 @@ def export_card(task_id: str, policy: Path | None, folder: Path) -> Path:
 
     Args:
         task_id: Registered id of the task.
-        policy: Policy file or run folder; None for the policy that ships with the package.
+        policy: Policy file or run folder; None for the pretrained policy of the package.
         folder: Folder to write to.
 
     Returns:

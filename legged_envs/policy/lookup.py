@@ -28,7 +28,7 @@ def policy_and_task(
 
     Args:
         task_id: Registered id of the task.
-        path: Policy file or run folder; None for the policy that ships with the package.
+        path: Policy file or run folder; None for the pretrained policy of the package.
         changes: Changes to the task, on top of those that the policy was trained with.
         clips: Names of the clips that a mimic task imitates; empty for those of the policy.
         motions: Motion files to take clips from; empty for the motions of the task.

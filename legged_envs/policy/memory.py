@@ -14,11 +14,12 @@ class HasMemory(Protocol):
     """A network that remembers the past of each robot."""
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `clear_memory`."""
+        """Clear the memory of robots at the start of their episodes; see `clear_memory`."""
 
 
 def clear_memory(network: object, ended: torch.Tensor | None) -> None:
-    """Clear the memory of robots whose episode starts. Networks without a memory stay as they are.
+    """Clear the memory of robots at the start of their episodes. Networks without a memory stay as
+    they are.
 
     Args:
         network: The network.
@@ -59,7 +60,7 @@ class RememberingNetwork:
         return actions
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `clear_memory`."""
+        """Clear the memory of robots at the start of their episodes; see `clear_memory`."""
         if ended is None:
             self._memory = []
             return

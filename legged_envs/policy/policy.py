@@ -87,7 +87,7 @@ class Policy(TableRepr):
             return self.network(*observations)
 
     def reset(self, ended: torch.Tensor | None = None) -> None:
-        """Clear the memory of robots whose episode starts.
+        """Clear the memory of robots at the start of their episodes.
 
         Args:
             ended: True for these robots. None: all. Shape: (num_envs,), bool.
@@ -345,7 +345,7 @@ def _check_actions(policy: Policy, device: str) -> None:
 
 
 def load_shipped_policy(task_id: str) -> Policy:
-    """Read the policy that ships with the package for a task.
+    """Read the pretrained policy of the package for a task.
 
     Raises:
         ValueError: If there is no pretrained policy for the task.

@@ -26,7 +26,7 @@ SHIPPED = _shipped_files()
 
 
 def shipped_file(task_id: str) -> Path:
-    """Return the file of the policy that ships with the package for a task.
+    """Return the file of the pretrained policy of the package for a task.
 
     Raises:
         ValueError: If there is no pretrained policy for the task.

@@ -264,7 +264,7 @@ class RolloutBuffers(TableRepr):
             state: The state, of any device.
 
         Raises:
-            ValueError: If the state is that of another storage. Nothing is changed then.
+            ValueError: If the state belongs to another storage. Nothing is changed then.
         """
         buffers = self._buffers()
         saved = state["buffers"]

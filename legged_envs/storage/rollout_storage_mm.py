@@ -424,7 +424,7 @@ class RolloutStorageMM(RolloutBuffers):
             state: The state, of any device.
 
         Raises:
-            ValueError: If the state is that of another storage. Nothing is changed then.
+            ValueError: If the state belongs to another storage. Nothing is changed then.
         """
         super().load_state_dict(state)
         self._stale_returns = (None, 0) if state["has_returns"] else self._returns_version()

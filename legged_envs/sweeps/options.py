@@ -1,4 +1,4 @@
-"""Options of ``legged-envs sweep``: those of a training, and those of the sweep around it."""
+"""Options of ``legged-envs sweep``: options of a training, and options of the sweep."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,8 @@ class SweepCfg(TrainCfg):
 
     resume: Path | None = None
     """Folder of an interrupted sweep to continue: finished runs are kept, interrupted ones continue
-    from their checkpoints, and failed ones are tried again. All options but the address are those
-    of that sweep."""
+    from their checkpoints, and failed runs are tried again. The sweep fixes all options except the
+    address."""
 
     seeds: tuple[int, ...] = (1,)
     """Seeds. Each setting is trained with each of them."""

@@ -106,7 +106,7 @@ def imitating(
         cfg: Configuration of the task.
         clips: Names of the clips to imitate. Empty: no change.
         motions: Motion files that replace the motions of the task. Empty: no change.
-        reading: What the files do not say. None: they say all.
+        reading: Information that the files lack. None: the files are complete.
     """
     name, _ = motion_cfg(cfg)
     changes: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def with_clips(
         cfg: Configuration of the task.
         clips: Names of the clips.
         motions: Motion files that replace the motions of the task. Empty: no change.
-        reading: What the files do not say. None: they say all.
+        reading: Information that the files lack. None: the files are complete.
 
     Raises:
         ValueError: If there is no clip with one of the names.

@@ -64,7 +64,7 @@ def make_algorithm(
         upper_body_noise: Factor on ``PPOCfg.init_std`` for the actions of joints outside the legs.
             1 gives all joints the same noise. Only PPO uses it.
         learner: Implementation of PPO without motions: ``"legged_envs"`` or ``"rsl_rl"``.
-        style: Function that loads the clips of a robot whose style ``PPOCfg.amp`` rewards.
+        style: Function that loads the clips for the style reward ``PPOCfg.amp``.
 
     Raises:
         FileNotFoundError: If the file of the teacher is missing.
@@ -236,7 +236,7 @@ def _make_expert(amp: AmpCfg, core: CoreVectorEnv, library: MotionLibrary) -> Ex
 
 
 def _make_rsl_rl_ppo(ppo: PPOCfg, env: RslRlVecEnv, upper_body_noise: float) -> BootstrapPPO:
-    """Make rsl_rl's PPO, which ours is compared with."""
+    """Make rsl_rl's PPO, for comparison with the PPO of this package."""
     assert ppo.init_std is not None, "prepare() completes the options with the task's defaults"
     core = unwrap(env.env)
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
@@ -295,6 +295,6 @@ def _initial_std(
     for term in core.actions.terms.values():
         for joint in term.joints:
             moves_leg.append(is_leg[joint])
-    # Actions are in the order of the action terms, not in that of the robot's joints.
+    # Actions are in the order of the action terms, not in the order of the robot's joints.
     std[~torch.tensor(moves_leg)] *= upper_body_noise
     return std

@@ -78,7 +78,7 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     """
     checkpoint = read_checkpoint_file(place, task_id, OPTION_CLASSES)
     if "cfg" in checkpoint and "actor_state_dict" in checkpoint["algorithm"]:
-        # Earlier versions had rsl_rl's PPO alone, and no option for it.
+        # Earlier versions had only rsl_rl's PPO, and no option for it.
         checkpoint["cfg"].learner = "rsl_rl"
     algo = getattr(checkpoint.get("cfg"), "algo", None)
     if isinstance(algo, PPOCfg) and not hasattr(algo, "constraint"):
@@ -90,8 +90,8 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
 def run_folder(cfg: TrainCfg) -> Path:
     """Return the folder that a training writes to.
 
-    This is ``cfg.run_dir``, else the folder of the run to resume, else a new folder named after
-    task and date.
+    This is ``cfg.run_dir``, or the folder of the run to resume, or a new folder named after task
+    and date.
 
     Raises:
         FileExistsError: If the folder already holds another run.
@@ -141,10 +141,10 @@ def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:
 
 
 def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """Merge the given options with those of the run to resume, and read its checkpoint.
+    """Merge the given options with the options of the run to resume, and read its checkpoint.
 
     An option counts as given if it differs from its default. Given options that are in
-    ``FREE_OPTIONS`` replace those of the resumed run. All others must be equal to the run's.
+    ``FREE_OPTIONS`` replace the options of the resumed run. All others must be equal to the run's.
 
     Args:
         cfg: The options as given.
@@ -170,7 +170,7 @@ def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
         # A number of updates takes precedence over minutes, so the run's own must be dropped.
         given.setdefault("iterations", None)
     _check_continues(checkpoint, given)
-    # The id of the command and not that of the file, which may name a stranger's module.
+    # The id of the command and not of the file, which may name a stranger's module.
     merged = replace(
         checkpoint["cfg"], task_id=cfg.task_id, run_dir=cfg.run_dir, resume=resume, **given
     )

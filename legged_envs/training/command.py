@@ -10,7 +10,7 @@ def train_words(cfg: TrainCfg) -> list[str]:
     """Return the words of a command line that starts a training with given options.
 
     Args:
-        cfg: Options of the training. Those that are as by default are left out.
+        cfg: Options of the training. Options with their default values are left out.
 
     Returns:
         ``["train", task_id, …]``, the words after ``legged-envs``.

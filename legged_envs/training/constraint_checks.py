@@ -44,7 +44,7 @@ def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
 
 
 def with_suite(cfg: TrainCfg) -> TrainCfg:
-    """Return options whose changes have the costs that ``--constraints`` names.
+    """Return options with the costs of ``--constraints`` among their changes.
 
     Raises:
         ValueError: If the suite has no limits for the task, or ``--changes`` replace its costs.

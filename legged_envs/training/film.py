@@ -19,7 +19,7 @@ class Film:
     """Film of a trained policy. A machine that cannot render trains without one.
 
     Args:
-        scenes: Commands, clips or grounds to film, in order. Empty: no film.
+        scenes: Commands, clips or grounds to show, in order. Empty: no video.
         console: Console that errors of rendering are printed to.
     """
 
@@ -28,7 +28,8 @@ class Film:
         self._console = console
 
     def try_to_render(self, core: CoreVectorEnv) -> None:
-        """Render a picture, so that a machine that cannot says so before the training."""
+        """Render a picture, so that a machine without rendering raises an error before the
+        training."""
         with self._reporting():
             if self._scenes:
                 core.sim.render(0, 16, 16)
@@ -43,7 +44,7 @@ class Film:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Report an error of rendering and switch the film off, so that the training continues."""
+        """Report an error of rendering and turn the video off, so that the training continues."""
         try:
             yield
         except (RuntimeError, OSError) as error:

@@ -31,7 +31,7 @@ Activation = Literal[
 class AmpCfg(Configuration):
     """Options of the adversarial motion prior (AMP): a reward for moving in the style of the clips.
 
-    A discriminator learns to distinguish transitions of the robots from those of the clips. A
+    A discriminator learns to distinguish transitions of the robots from transitions of the clips. A
     transition that it takes for one of the clips earns the reward.
     """
 
@@ -140,8 +140,8 @@ class ConstraintCfg(Configuration):
     """
 
     method: ConstraintMethodName = "none"
-    """Constraint method: none, a fixed penalty, PPO-Lagrangian with PID control (its numbers are
-    those of ``--lagrange``), P3O, N-P3O, IPO, CRPO or FOCOPS."""
+    """Constraint method: none, a fixed penalty, PPO-Lagrangian with PID control (configured by
+    ``--lagrange``), P3O, N-P3O, IPO, CRPO or FOCOPS."""
 
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
@@ -236,7 +236,7 @@ class OnPolicyCfg(LearningCfg):
     exceeds 2 · desired_kl, multiplied by 1.5 if it is below ½ · desired_kl."""
 
     desired_kl: float = 0.01
-    """Target KL divergence of the policy from the one that collected the rollout. Only the
+    """Target KL divergence between the policy and the policy that collected the rollout. Only the
     ``adaptive`` schedule uses it."""
 
     amp: AmpCfg = field(default_factory=AmpCfg)

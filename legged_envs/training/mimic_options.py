@@ -96,8 +96,8 @@ class MimicDistillationCfg(LearningCfg, MimicNetworkCfg):
     teacher: Path | None = None
     """Run folder or policy file of the teacher. Required.
 
-    It is a policy that sees the privileged groups: one that was trained by
-    ``legged-envs train <id> mmppo --privileged-actor``."""
+    It is a policy that sees the privileged groups: train it with ``legged-envs train <id> mmppo
+    --privileged-actor``."""
 
     init_std: float = 0.1
     """Standard deviation of the student's actions in rollouts with a reference, constant."""

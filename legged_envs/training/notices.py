@@ -62,7 +62,7 @@ def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapp
         console: Console that the command is printed to.
         cfg: Options of the training.
         run_dir: Folder of the training.
-        is_wrapped: True if the training has wrappers of its own, which only Python can add.
+        is_wrapped: True if the training has custom wrappers, which only Python can add.
     """
     if not (run_dir / CHECKPOINT).exists():
         return

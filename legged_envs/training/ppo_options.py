@@ -21,7 +21,7 @@ class PPOCfg(OnPolicyCfg):
 
     final_gamma: float | None = None
     """Discount factor per control step at the end of the training, linear in between. None:
-    ``gamma`` if that is given, else the task's."""
+    ``gamma`` if given, otherwise the task's value."""
 
     hidden: tuple[int, ...] | None = None
     """Widths of the hidden layers of actor and critic. None: the task's."""

@@ -89,18 +89,18 @@ class Prepared:
     """Number of episodes of an evaluation."""
 
     scenes: list[Scene]
-    """Commands, clips or grounds that the film shows in order. Empty: no film."""
+    """Commands, clips or grounds that the video shows, in order. Empty: no video."""
 
     checkpoint: dict[str, Any] | None
     """Checkpoint of the run to resume. None: a new run."""
 
     style: Callable[[RobotCfg], Sequence[Motion]]
-    """Function that loads the clips of a robot whose style an adversarial motion prior rewards, in
-    tasks without motions."""
+    """Function that loads the clips for the adversarial motion prior of a robot, in tasks without
+    motions."""
 
     warm_start: dict[str, Any] | None
-    """Checkpoint whose networks a new run starts with. None: random initial networks, or a resumed
-    run."""
+    """Checkpoint with the networks that a new run starts from. None: random initial networks, or a
+    resumed run."""
 
 
 def prepare(cfg: TrainCfg) -> Prepared:
@@ -134,7 +134,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
     if kind_of(task).imitates_motions:
         task = imitating(task, cfg.clips, cfg.motions, cfg.motion)
     _check_algorithm(algo, task)
-    # The film is planned before the algorithm adds its observations, which a film does not need.
+    # The video is planned before the algorithm adds its observations, which a video does not need.
     episodes, video_seconds = size_of_results(cfg, algo)
     film = make_scenes(task, total=video_seconds) if cfg.video else []
     _add_algorithm_observations(algo, task)
@@ -196,7 +196,7 @@ def default_config(task_id: str) -> dict[str, Any]:
     """Return the configuration of a training with default options.
 
     Args:
-        task_id: Id of a registered task, or ``module:Id``, whose module is not imported.
+        task_id: Id of a registered task, or ``module:Id``; its module is not imported.
 
     Returns:
         ``training``, the completed options, and ``task``, the configuration of the task.
@@ -214,7 +214,7 @@ def default_config(task_id: str) -> dict[str, Any]:
 def with_defaults(
     cfg: TrainCfg, kind: TaskKind, defaults: TrainingDefaults
 ) -> tuple[TrainCfg, AlgorithmCfg]:
-    """Check the options of a training, and replace those that are None by the task's defaults.
+    """Check the options of a training, and replace None by the task's defaults.
 
     Args:
         cfg: The options as given.
@@ -397,7 +397,7 @@ def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) ->
     if cfg.coarse is not None:
         return cfg.coarse
     # On rough ground robots do not learn to walk with coarse physics. The ground of this task is
-    # examined, not that of the default, because --changes can replace it.
+    # examined, not the default ground, because --changes can replace it.
     if can_be_coarse and not kind_of(task).has_terrain:
         return defaults.coarse
     return 0.0

@@ -37,12 +37,13 @@ def count() -> int:
 
 
 def rank() -> int:
-    """Return the number of this process, from 0. Process 0 writes, evaluates and films."""
+    """Return the number of this process, from 0. Process 0 writes files, evaluates and renders
+    videos."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def is_first() -> bool:
-    """Return True for the process that writes, evaluates and films."""
+    """Return True for the process that writes files, evaluates and renders videos."""
     return rank() == 0
 
 
@@ -62,8 +63,8 @@ def joined() -> Iterator[None]:
     _pin_to_cores()
     with _explaining():
         store, own_rank, size = next(rendezvous("env://", timeout=TIMEOUT))
-        # torchrun starts processes again with the same store, in which the addresses of those
-        # that failed still stand.
+        # torchrun starts processes again with the same store, which still has the addresses of
+        # failed processes.
         prefix = f"start {_number_of_restarts()}"
         store = dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
         dist.init_process_group(store=store, rank=own_rank, world_size=size, timeout=TIMEOUT)
@@ -77,7 +78,7 @@ def joined() -> Iterator[None]:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Convert the errors of torch.distributed into a ConnectionError that says what to do."""
+    """Convert the errors of torch.distributed into a ConnectionError with a remedy."""
     try:
         yield
     except RuntimeError as error:
@@ -105,7 +106,7 @@ def _number_of_restarts() -> int:
 
 
 def _pin_to_cores() -> None:
-    """Let each process on this machine run on cores of its own."""
+    """Let each process on this machine run on separate cores."""
     on_this_machine = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if on_this_machine < 2 or not hasattr(os, "sched_setaffinity"):
         return
@@ -191,7 +192,7 @@ def average_gradients(optimizer: torch.optim.Optimizer) -> None:
         return
     gradients = []
     for group in optimizer.param_groups:
-        # What another optimiser trains has no gradient, in no process.
+        # Parameters of another optimiser have no gradient, in no process.
         gradients += [each.grad for each in group["params"] if each.grad is not None]
     # One message with all gradients takes less time than one for each.
     averaged = average(torch.cat([gradient.flatten() for gradient in gradients]))
@@ -238,7 +239,7 @@ def normalise_(advantages: torch.Tensor) -> None:
         advantages: Advantages of this process. Shape: (num_steps, num_envs, 1).
     """
     rows, mean, variance = moments(advantages.flatten(0, 1))
-    # With Bessel's correction, as RolloutStorageMM has it. Equal advantages have a deviation of 0.
+    # With Bessel's correction, as in RolloutStorageMM. Equal advantages have a deviation of 0.
     std = (variance * rows / max(1, rows - 1)).sqrt()
     advantages.sub_(mean).div_(std + 1e-8)
 

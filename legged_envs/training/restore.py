@@ -25,7 +25,8 @@ def state_of_process(trainer: "Trainer") -> dict[str, Any]:
     return {
         "env": trainer.env.get_state(),
         "rng": torch.get_rng_state(),
-        # The algorithm of the first process saves the memory of its own environments.
+        # The algorithm of the first process saves only the memory of the first process's
+        # environments.
         "memory": getattr(trainer.algorithm.get_policy(), "memory", None),
     }
 

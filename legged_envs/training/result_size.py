@@ -6,7 +6,8 @@ FULL_STEPS = 4e6
 """Environment steps of a training from which on its final evaluation and video have full size."""
 
 FULL_MINUTES = 3.0
-"""The same for a training with ``--minutes``, whose number of steps is not known before, min."""
+"""The same limit for a training with ``--minutes``, min: its number of steps is not known
+before."""
 
 FULL_EPISODES = 256
 """Number of episodes of an evaluation of full size."""

@@ -10,7 +10,7 @@ from legged_envs.training.prepare import Prepared
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
 TROT_FADES = (1.8e6, 3.0e6)
-"""Environment steps, summed over robots, at which the weight of the reward ``trot`` begins to fall
+"""Environment steps, summed over robots, at which the weight of the reward ``trot`` starts to fall
 and at which it reaches the task's own weight. A quadruped walks by then."""
 
 

@@ -1,6 +1,6 @@
 """Evaluation of what a training scheme learnt besides the policy: its estimate, or its teacher.
 
-The networks are those of the run's checkpoint, because a policy file has only the student.
+The networks come from the run's checkpoint, because a policy file has only the student.
 """
 
 import copy
@@ -40,7 +40,7 @@ COMPARED = {
 
 @dataclass
 class SchemeEvaluation:
-    """What a scheme learnt, measured on unseen episodes."""
+    """Measurements of a scheme on unseen episodes."""
 
     scheme: str
     """Name of the scheme."""

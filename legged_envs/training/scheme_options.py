@@ -11,7 +11,7 @@ HISTORY = "observations.policy.history"
 
 @dataclass
 class SchemeCfg(PPOCfg):
-    """Options that all schemes have, in addition to those of PPO."""
+    """Options of all schemes, in addition to PPO's options."""
 
     history: int = 10
     """Number of control steps that the policy observes, including the present one. At least 2."""
@@ -83,7 +83,7 @@ class CTSCfg(TSCfg):
 
 @dataclass
 class LSTMCfg(PPOCfg):
-    """Options of policies with a memory, in addition to those of PPO. No mini-batch is mirrored,
+    """Options of policies with a memory, in addition to PPO's options. No mini-batch is mirrored,
     because a memory has no mirror image."""
 
     cell: Literal["lstm", "gru"] = "lstm"

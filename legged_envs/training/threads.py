@@ -1,10 +1,10 @@
-"""Threads of a training: those of the physics engine follow those of PyTorch."""
+"""Threads of a training: the physics engine has as many threads as PyTorch."""
 
 from legged_envs.envs.cfg import TaskCfg, override
 
 
 def limit_threads(task: TaskCfg, threads: int) -> TaskCfg:
-    """Return a task whose physics has at most a number of threads.
+    """Return a task with a limit on the threads of its physics.
 
     Args:
         task: Configuration of the task. Its own ``sim.num_threads`` takes precedence.

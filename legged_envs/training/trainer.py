@@ -187,9 +187,9 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def run(self) -> Path:
-        """Train the policy, then export, evaluate, plot and film it.
+        """Train the policy, then export and evaluate it, and make plots and a video.
 
-        Of several processes, only the first one writes, evaluates and films.
+        Of several processes, only the first one writes files, evaluates and renders videos.
 
         SIGINT (Ctrl-C) or SIGTERM ends the run with a KeyboardInterrupt. During the training it
         first finishes the update and saves policy and checkpoint.
@@ -306,7 +306,7 @@ class Trainer:
         """
         algorithm = self.algorithm
         steps = self.prepared.algo.steps_per_env
-        # Each update has random numbers of its own, so that they do not depend on how many numbers
+        # Each update has separate random numbers, so that they do not depend on how many numbers
         # the update before drew, which differs between one process and several.
         torch.manual_seed(hash_64(f"{self.cfg.seed}/update {self.iteration}"))
         begun = time.perf_counter()
@@ -392,7 +392,7 @@ class Trainer:
         policy = load_policy(self.run_dir)
         with ThreadPoolExecutor(1) as pool:
             evaluating = pool.submit(self.goal.evaluator.run, policy, show=show_or_stop)
-            # The film is rendered on the main thread: some graphics libraries need that.
+            # The video is rendered on the main thread: some graphics libraries need that.
             self._film.write(self.cfg.task_id, self.task, self.run_dir, show)
             result = evaluating.result()
         show("drawing", 0.0)

@@ -91,7 +91,7 @@ def load_warm_start(
 def _networks_of(state: Mapping[str, Any]) -> dict[str, State] | None:
     """Return the states of actor and critic of a run by name, None if it has other networks."""
     if "actor_state_dict" in state:
-        # rsl_rl's, and those of earlier versions of this package.
+        # Names of rsl_rl, and of earlier versions of this package.
         return {"actor": state["actor_state_dict"], "critic": state["critic_state_dict"]}
     if "obs_normalizer._mean" in state.get("actor", {}):
         return {"actor": state["actor"], "critic": state["critic"]}
@@ -198,7 +198,7 @@ def _action_columns(env: CoreVectorEnv, columns: Columns) -> list[range]:
 def _with_action_scale(
     state: State, ratio: torch.Tensor, action_columns: Sequence[range], eps: float
 ) -> State:
-    """Return the state of a network whose actions are ``ratio`` times as large.
+    """Return the state of a network with ``ratio`` times larger actions.
 
     Args:
         state: State of the network.
@@ -230,8 +230,8 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
     Args:
         new: State of the network.
         old: State of the smaller one.
-        shared: Columns of inputs of the network, and those of the smaller one with the same
-            meaning.
+        shared: Columns of inputs of the network, and the columns of the smaller network with the
+            same meaning.
     """
     _check_layers(new, old)
     new_columns: list[int] = []

@@ -185,7 +185,7 @@ def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
     """Return ``observation`` with the last observations of the ended episodes in their rows.
 
     Args:
-        rows: Environments whose episode ended. Shape: (num_envs,), bool.
+        rows: Environments with an ended episode. Shape: (num_envs,), bool.
         final: A full batch, or Gymnasium's array of single observations.
         observation: Observations after the step.
     """

@@ -99,7 +99,7 @@ def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
         name: Name of the attribute.
 
     Returns:
-        The attribute of ``env.unwrapped``, or else that of the first environment of a
+        The attribute of ``env.unwrapped``, or otherwise that of the first environment of a
         ``SyncVectorEnv``. None if neither has it.
     """
     core: Layer = env.unwrapped
@@ -117,7 +117,7 @@ def end_episodes(env: Env, mask: Array) -> None:
 
     Args:
         env: The stack.
-        mask: Environments whose episode is over. Shape: (num_envs,), bool.
+        mask: Environments with an ended episode. Shape: (num_envs,), bool.
     """
     for layer in layers(env):
         # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below,

@@ -113,7 +113,7 @@ class Normalizer:
             values: The values. Shape: (…, ``*shape``).
 
         Returns:
-            The result in the floating dtype of the values, or else in float32.
+            The result in the floating dtype of the values, or otherwise in float32.
         """
         self._adopt(values)
         exact = arrays.float64(values)

@@ -84,7 +84,7 @@ class TensorFunctions:
         Args:
             sim: The simulation.
             values: States of all actors. Shape: (num_actors, 13).
-            actors: Descriptor of the indices of the actors whose states are set, int32.
+            actors: Descriptor of the indices of the actors to set, int32.
             count: Number of these indices.
         """
         function = "set_actor_root_state_tensor_indexed"
@@ -113,7 +113,7 @@ class TensorFunctions:
         Args:
             sim: The simulation.
             values: States of all joints. Shape: (num_dofs, 2).
-            actors: Descriptor of the indices of the actors whose joints are set, int32.
+            actors: Descriptor of the indices of the actors to set, int32.
             count: Number of these indices.
         """
         function = "set_dof_state_tensor_indexed"

@@ -382,7 +382,7 @@ class Sim:
         for field in make_field_values(state.model, part, self.ground, own):
             expanded = state.batch.expanded(field.name)
             present = getattr(state.model, field.name) if expanded is None else expanded[env_id]
-            # Unchanged fields are left alone: an expanded field takes memory in all environments,
+            # Unchanged fields are not changed: an expanded field takes memory in all environments,
             # and deriving constants takes time.
             if (present[field.place] != field.values).any():
                 state.batch.expand(field.name)[env_id][field.place] = field.values

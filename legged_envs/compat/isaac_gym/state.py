@@ -192,7 +192,7 @@ class State:
         Args:
             values: Forces or targets of all DOFs, num_envs · num_dofs of them.
             mode: Drive mode. DOFs in another mode keep what they have.
-            actors: Indices of the actors whose DOFs are set. None: all.
+            actors: Indices of the actors to set. None: all.
         """
         values = values.reshape(self._ctrl.shape).to("cpu", torch.float64)
         is_set = self.modes == int(mode)
@@ -370,7 +370,7 @@ class State:
 
         Args:
             states: Root states of all actors, num_envs · num_actors rows of 13 columns.
-            actors: Indices of the actors whose states are set. None: all whose states differ from
+            actors: Indices of the actors to set. None: all whose states differ from
                 the present ones. The others keep the digits that float32 cannot hold.
         """
         states = states.reshape(self.num_envs, -1, TENSOR_COLUMNS["actor_root_state"]).to("cpu")
@@ -402,7 +402,7 @@ class State:
 
         Args:
             states: States of all DOFs, num_envs · num_dofs rows of 2 columns.
-            actors: Indices of the actors whose DOFs are set. None: all.
+            actors: Indices of the actors to set. None: all.
         """
         states = states.reshape(self.num_envs, -1, TENSOR_COLUMNS["dof_state"]).to("cpu")
         if actors is None:

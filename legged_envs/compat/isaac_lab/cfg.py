@@ -28,11 +28,11 @@ class RigidBodyMaterialCfg(ConfigClass):
     friction_combine_mode: str = "average"
     """Isaac Lab's rule for the friction of two materials.
 
-    Accepted and ignored: the robot's friction acts."""
+    This setting has no effect: the robot's friction acts."""
     restitution_combine_mode: str = "average"
     """Isaac Lab's rule for the restitution of two materials.
 
-    Accepted and ignored: the restitution is 0."""
+    This setting has no effect: the restitution is 0."""
 
     def check(self, name: str) -> None:
         """Check that the material is one that the ground may have.
@@ -58,7 +58,7 @@ class SimulationCfg(ConfigClass):
     dt: float = 1.0 / 60.0
     """Physics time step, s."""
     render_interval: int = 1
-    """Accepted and ignored: pictures are drawn when they are asked for."""
+    """This setting has no effect: pictures are drawn when they are asked for."""
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     """Gravity, m/s². No other value is accepted."""
     device: str = "cpu"
@@ -102,9 +102,9 @@ class InteractiveSceneCfg(ConfigClass):
     num_envs: int = 1
     """Number of environments."""
     env_spacing: float = 2.5
-    """Accepted and ignored, m: every environment is a separate world."""
+    """This setting has no effect, m: every environment is a separate world."""
     replicate_physics: bool = True
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
     def entities(self) -> dict[str, Any]:
         """Return the fields of a subclass that are not None, by name."""

@@ -26,9 +26,9 @@ class ContactSensorCfg:
     force_threshold: float = 1.0
     """Force above which a body is in contact, N."""
     track_air_time: bool = False
-    """Accepted and ignored: the times are always measured."""
+    """This setting has no effect: the times are always measured."""
     debug_vis: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
 
 class ContactSensor(HasBodies):

@@ -84,7 +84,7 @@ class DirectRLEnvCfg(ConfigClass):
     action_noise_model: Any = None
     """A ``NoiseModelCfg`` of :mod:`legged_envs.compat.isaac_lab.noise`, or None."""
     rerender_on_reset: bool = False
-    """Accepted and ignored: all quantities are current after a reset."""
+    """This setting has no effect: all quantities are current after a reset."""
     cost_limits: dict[str, float] = field(default_factory=dict)
     """Name of each cost of ``_get_costs`` mapped to its largest allowed mean per step."""
     actions: dict[str, Any] | None = None
@@ -165,7 +165,7 @@ class DirectRLEnv(IsaacEnv):
     It may write the other methods with an underscore too. A step, in order:
     ``_pre_physics_step``; physics, with ``_apply_action`` before each of its steps;
     ``_get_dones``; ``_get_rewards``; ``_get_costs``; commands and interval events;
-    ``_get_observations``. Episodes that ended begin again afterwards.
+    ``_get_observations``. Ended episodes restart afterwards.
 
     The terms of :mod:`legged_envs.mdp` take ``self`` as ``env``, or ``self.core`` in a class that
     has an attribute ``robot`` or ``actions``. What the methods return is checked when the
@@ -197,7 +197,7 @@ class DirectRLEnv(IsaacEnv):
         self.reset_time_outs = torch.zeros_like(self.reset_terminated)
         """Environments that the last step truncated. Shape: (num_envs,), bool."""
         self.reset_buf = torch.zeros_like(self.reset_terminated)
-        """Environments whose episode ended in the last step. Shape: (num_envs,), bool."""
+        """Environments with an episode that ended in the last step. Shape: (num_envs,), bool."""
         self.reward_buf = torch.zeros(core.num_envs, device=core.device)
         """Rewards of the last step. Shape: (num_envs,)."""
         self.joint_targets = core.robot.default_joint_pos.repeat(core.num_envs, 1)

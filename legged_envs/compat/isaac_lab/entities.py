@@ -30,7 +30,7 @@ class RigidObject(Stateful):
 
     Args:
         cfg: Description of the object, by which it is found in the simulation.
-        scene: The scene; None for the one that is being set up.
+        scene: The scene; None for the scene that is being set up.
 
     Raises:
         ValueError: If the simulation has no object of this description.
@@ -153,7 +153,7 @@ class Articulation(RigidObject, HasBodies):
 
     Args:
         cfg: Description of the robot, by which it is found in the simulation.
-        scene: The scene; None for the one that is being set up.
+        scene: The scene; None for the scene that is being set up.
 
     Raises:
         ValueError: If the simulation has no robot of this description.

@@ -81,7 +81,7 @@ class ManagerBasedEnvCfg(ConfigClass):
     events: object = None
     """Event terms."""
     rerender_on_reset: bool = False
-    """Accepted and ignored: all quantities are current after a reset."""
+    """This setting has no effect: all quantities are current after a reset."""
     episode_length_s: Any = math.inf
     """Time limit of an episode, s."""
     is_finite_horizon: bool = False
@@ -373,7 +373,7 @@ class ManagerBasedRLEnv(ManagerBasedEnv):
     """An environment of terms with rewards and terminations.
 
     A step, in order: actions, physics, terminations, rewards, commands and interval events,
-    observations. Episodes that ended begin again afterwards.
+    observations. Ended episodes restart afterwards.
     """
 
     CFG = ManagerBasedRLEnvCfg

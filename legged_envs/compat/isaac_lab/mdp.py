@@ -350,7 +350,7 @@ class UniformVelocityCommandCfg:
         """Range of the heading, rad."""
 
     asset_name: str = "robot"
-    """Accepted and ignored: the first robot has the command."""
+    """This setting has no effect: the first robot has the command."""
     resampling_time_range: Any = MISSING
     """Range of the time for which a command is kept, s."""
     rel_standing_envs: float = 0.0
@@ -364,7 +364,7 @@ class UniformVelocityCommandCfg:
     ranges: Any = MISSING
     """Ranges of the command, a :class:`Ranges`."""
     debug_vis: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
     def translated(self) -> VelocityCommandCfg:
         """Return the configuration of this package's velocity command."""
@@ -387,7 +387,7 @@ class JointPositionActionCfg:
     """A :class:`~legged_envs.mdp.actions.JointPositionCfg` in Isaac Lab's words."""
 
     asset_name: str = "robot"
-    """Accepted and ignored: the first robot has the action."""
+    """This setting has no effect: the first robot has the action."""
     joint_names: Any = MISSING
     """Joints, as names or regular expressions."""
     scale: float | dict[str, float] = 1.0
@@ -395,7 +395,7 @@ class JointPositionActionCfg:
     use_default_offset: bool = True
     """True: targets are relative to the default pose."""
     debug_vis: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
     def build(self, env: Any) -> JointAction:
         """Make the action term of an environment.

@@ -58,17 +58,17 @@ class TerrainImporterCfg:
     terrain_generator: TerrainGeneratorCfg = TerrainGeneratorCfg()
     """Tiles of a ground of type ``"generator"``."""
     visual_material: Any = None
-    """Accepted and ignored."""
+    """This setting has no effect."""
     prim_path: str = "/World/ground"
-    """Accepted and ignored."""
+    """This setting has no effect."""
     collision_group: int = -1
-    """Accepted and ignored."""
+    """This setting has no effect."""
     num_envs: int = 1
-    """Accepted and ignored."""
+    """This setting has no effect."""
     env_spacing: float = 0.0
-    """Accepted and ignored, m."""
+    """This setting has no effect, m."""
     debug_vis: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
     def terrain(self) -> TerrainCfg | None:
         """Return the terrain, None for a plane.

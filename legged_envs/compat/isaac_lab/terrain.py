@@ -23,9 +23,10 @@ class SubTerrainBaseCfg(ConfigClass):
     platform_width: float = 1.0
     """Side of the platform in the middle, m. Not read of boxes and noise."""
     border_width: float = 0.0
-    """Accepted and ignored, m."""
+    """This setting has no effect, m."""
     noise_step: float = 0.0
-    """Accepted and ignored, m: heights are multiples of the generator's ``vertical_scale``."""
+    """This setting has no effect, m: heights are multiples of the generator's
+    ``vertical_scale``."""
     holes: bool = False
     """False: tiles have no holes."""
 
@@ -160,15 +161,15 @@ class TerrainGeneratorCfg:
     vertical_scale: float = 0.005
     """Step of the heights, m."""
     curriculum: bool = False
-    """Accepted and ignored: rows are always levels."""
+    """This setting has no effect: rows are always levels."""
     border_height: float = 1.0
-    """Accepted and ignored, m."""
+    """This setting has no effect, m."""
     color_scheme: str = "none"
-    """Accepted and ignored."""
+    """This setting has no effect."""
     use_cache: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
     cache_dir: str = ""
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
     def terrain(self, last_level: int | None) -> TerrainCfg:
         """Return the terrain of this package.
@@ -254,13 +255,13 @@ class RayCasterCfg:
     attach_yaw_only: bool = False
     """True as ``ray_alignment="yaw"``."""
     mesh_prim_paths: tuple[str, ...] = ()
-    """Accepted and ignored: rays end on the ground."""
+    """This setting has no effect: rays end on the ground."""
     update_period: float = 0.0
-    """Accepted and ignored, s: heights are looked up when they are read."""
+    """This setting has no effect, s: heights are looked up when they are read."""
     max_distance: float = 1e6
-    """Accepted and ignored, m."""
+    """This setting has no effect, m."""
     debug_vis: bool = False
-    """Accepted and ignored."""
+    """This setting has no effect."""
 
 
 class RayCaster:

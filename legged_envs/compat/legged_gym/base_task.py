@@ -97,7 +97,7 @@ class BaseTask(UserTask):
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long, device=device)
         """Control steps of the present episodes. Shape: (num_envs,), int64."""
         self.reset_buf = torch.ones(num_envs, dtype=torch.bool, device=device)
-        """Environments whose episode ended in the last step. Shape: (num_envs,), bool."""
+        """Environments with an episode that ended in the last step. Shape: (num_envs,), bool."""
         self.time_out_buf = torch.zeros(num_envs, dtype=torch.bool, device=device)
         """Environments whose episode ran out of time. Shape: (num_envs,), bool."""
 
@@ -155,7 +155,7 @@ class BaseTask(UserTask):
 
         Returns:
             Observations (num_envs, num_obs); those of the critic or None; rewards (num_envs,);
-            environments whose episode ended, (num_envs,), bool; and ``extras``: ``info`` of the
+            environments with an ended episode, (num_envs,), bool; and ``extras``: ``info`` of the
             core, statistics of the ended episodes under ``"episode"``, and time-outs under
             ``"time_outs"``.
         """
@@ -177,5 +177,6 @@ class BaseTask(UserTask):
         return *shown, reward, self.reset_buf, self.extras
 
     def get_observations(self) -> tuple[Any, ...]:
-        """Return the present observations, (num_envs, num_obs), and those of the critic or None."""
+        """Return the present observations, (num_envs, num_obs), and the critic's observations or
+        None."""
         return tuple(getattr(self, buffer.name) for buffer in self.BUFFERS.values())

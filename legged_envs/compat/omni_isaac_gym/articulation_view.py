@@ -29,7 +29,7 @@ class RigidPrimView:
     Args:
         prim_paths_expr: Path of which the last part matches the names of the bodies.
         name: Name of the view, for errors.
-        options: Accepted and ignored.
+        options: This setting has no effect.
     """
 
     count: int

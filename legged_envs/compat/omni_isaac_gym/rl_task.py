@@ -40,7 +40,7 @@ class RLTask(UserTask):
     Args:
         name: Name of the task.
         env: What steps the task.
-        offset: Accepted and ignored.
+        offset: This setting has no effect.
 
     Raises:
         ValueError: If the configuration is not valid.
@@ -222,8 +222,8 @@ class RLTask(UserTask):
 
         Args:
             scene: The scene, :attr:`world`.
-            cloning: Accepted and ignored.
-            options: Accepted and ignored.
+            cloning: This setting has no effect.
+            options: This setting has no effect.
         """
         self._env_pos = torch.zeros(self._num_envs, 3, device=self._device)
 
@@ -260,7 +260,7 @@ class RLTask(UserTask):
         )
 
     def is_done(self) -> None:
-        """Fill ``reset_buf``, (num_envs,): flags of environments whose episode is over."""
+        """Fill ``reset_buf``, (num_envs,): flags of environments with an ended episode."""
         raise NotImplementedError(
             f"{type(self).__name__} needs a method is_done(self) that fills reset_buf"
         )

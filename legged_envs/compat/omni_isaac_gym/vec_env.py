@@ -72,8 +72,8 @@ class VecEnvBase:
         Args:
             task: The task; its scene is set up if it is not yet.
             backend: ``"numpy"`` or ``"torch"``, the kind of arrays that ``step`` returns.
-            sim_params: Accepted and ignored: the task's configuration has these parameters.
-            init_sim: Accepted and ignored.
+            sim_params: This setting has no effect: the task's configuration has these parameters.
+            init_sim: This setting has no effect.
 
         Raises:
             ValueError: For another ``backend``.

@@ -36,7 +36,7 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
     Args:
         path: The file.
         robot: Robot of the clip.
-        reading: Options that replace what the file says.
+        reading: Options that replace entries of the file.
 
     Raises:
         MotionError: The format is unknown, or the file cannot be used.

@@ -2,7 +2,7 @@
 
 GMR: ``fps``, ``root_pos`` (T, 3), ``root_rot`` (T, 4) (x, y, z, w), ``dof_pos`` (T, J). PBHC, ASAP
 and PHC: the name of a motion → ``fps``, ``root_trans_offset``, ``root_rot``, ``dof``; the 23 joints
-of the G1 without its wrists. Other keys are left alone.
+of the G1 without its wrists. Other keys are not changed.
 """
 
 from pathlib import Path

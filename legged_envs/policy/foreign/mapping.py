@@ -72,7 +72,7 @@ class MappedNetwork:
         return (clipped + self._action_shift)[:, self._order]
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Clear the memory of robots at the start of their episodes; see `ForeignNetwork`."""
         self.network.reset(ended)
 
 

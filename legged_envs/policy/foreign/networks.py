@@ -23,7 +23,7 @@ class ForeignNetwork(Protocol):
         """Return the actions for observations. Shapes: (n, size) → (n, num_actions)."""
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts.
+        """Clear the memory of robots at the start of their episodes.
 
         Args:
             ended: True for these robots. None: all. Shape: (n,), bool.
@@ -80,7 +80,7 @@ class OnnxNetwork:
         return self._rows(observation.detach().cpu().float().contiguous())
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Clear the memory of robots at the start of their episodes; see `ForeignNetwork`."""
         self._rows.reset(ended)
 
     def _step(self, observation: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:

@@ -76,7 +76,7 @@ def foreign_policy_and_task(
         changes: Changes to the task, on top of those that the policy needs.
         motions: File of the motion that the policy imitates. Empty: it has it in its own file, or
             imitates none.
-        reading: What this file does not say. None: it says all.
+        reading: Information that this file lacks. None: the file is complete.
 
     Returns:
         The policy, the configuration of the task, and the changes.

@@ -69,7 +69,7 @@ class RowNetwork:
         return bool(self._is_joint)
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts.
+        """Clear the memory of robots at the start of their episodes.
 
         Args:
             ended: True for these robots. None: all. Shape: (n,), bool.

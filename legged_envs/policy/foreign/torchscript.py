@@ -119,7 +119,7 @@ class TorchScriptNetwork:
         return self._rows(observation)
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Clear the memory of robots whose episode starts; see `ForeignNetwork`."""
+        """Clear the memory of robots at the start of their episodes; see `ForeignNetwork`."""
         self._rows.reset(ended)
 
     def _step(self, observation: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:

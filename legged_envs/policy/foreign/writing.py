@@ -35,7 +35,7 @@ def export_format(
 
     Args:
         task_id: Registered id of the task.
-        policy: Policy file or run folder; None for the policy that ships with the package.
+        policy: Policy file or run folder; None for the pretrained policy of the package.
         folder: Folder to write to.
         framework: Name of the format, one of `WRITERS`.
         description: File that describes a policy of another framework. None: `policy` is one of

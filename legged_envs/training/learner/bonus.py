@@ -1,4 +1,4 @@
-"""Reward bonuses: rewards that an algorithm adds to those of the environment."""
+"""Reward bonuses: rewards that an algorithm adds to the environment's rewards."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from legged_envs.training.learner_options import RndCfg
 class RewardBonus(Part, ABC):
     """Reward that a network computes from the visited states, and learns from them.
 
-    The network has an optimiser of its own.
+    The network has a separate optimiser.
 
     Args:
         group: Name of the observation group that holds the states.
@@ -112,7 +112,7 @@ class Novelty(RewardBonus):
     """Reward for new states: rsl_rl's random network distillation (Burda et al. 2018).
 
     A predictor learns the output of a fixed random network. Its error is the bonus, and is large in
-    states unlike those that the predictor has learnt from.
+    states that differ from the predictor's training data.
 
     Args:
         cfg: Options of random network distillation.

@@ -1,4 +1,5 @@
-"""Constraints on costs: multipliers weigh the advantages of costs against that of the reward."""
+"""Constraints on costs: multipliers weigh the advantages of costs against the advantage of the
+reward."""
 
 from collections.abc import Sequence
 
@@ -42,7 +43,7 @@ class Constraints(CostPart):
     Args:
         lagrange: The multipliers.
         calm_envs: Number of environments, the first ones, that act without exploration noise. The
-            multipliers follow their costs. 0: those of all environments.
+            multipliers follow their costs. 0: the costs of all environments.
     """
 
     name = "lagrange"
@@ -68,7 +69,8 @@ class Constraints(CostPart):
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
         """Update the Lagrange multipliers, and the advantages with them.
 
-        From the advantages of the reward, those of each cost are subtracted, times its multiplier.
+        The advantages of each cost, times its multiplier, are subtracted from the advantages of the
+        reward.
 
         Returns:
             Mean costs and multipliers by name.

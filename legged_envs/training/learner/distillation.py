@@ -18,13 +18,13 @@ from legged_envs.training.mimic_options import MimicDistillationCfg
 class Distillation(Learner):
     """A student policy learns a teacher's actions in the states that the student visits.
 
-    This is DAgger (Ross et al. 2011) in which the student alone chooses the actions.
+    This is DAgger (Ross et al. 2011) in which only the student chooses the actions.
 
     Args:
         observation: Example observation of all environments, on the device to learn on.
         actor: The student.
         actor_inputs: What the student reads.
-        teacher_inputs: What the teacher reads.
+        teacher_inputs: Inputs of the teacher.
         cfg: Options of the distillation.
         teacher: Policy that labels each visited state.
     """
@@ -43,7 +43,7 @@ class Distillation(Learner):
         self.teacher = teacher
         """Policy that labels each visited state."""
         self.teacher_inputs = teacher_inputs
-        """What the teacher reads."""
+        """Inputs of the teacher."""
         storage = RolloutStorageMM(
             "distillation",
             observation.batch_size[0],

@@ -1,4 +1,4 @@
-"""What a network reads: observation groups, and a window of a reference motion with its mask."""
+"""Inputs of a network: observation groups, and a window of a reference motion with its mask."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class Inputs:
         Args:
             arguments: Inputs from :meth:`read`.
             transition: Transition of the present step, which is changed.
-            critic: True for the fields of the critic, False for those of the actor.
+            critic: True for the fields of the critic, False for the fields of the actor.
         """
         groups = arguments[: len(self.groups)]
         joined = groups[0] if len(groups) == 1 else torch.cat(groups, dim=1)
@@ -86,7 +86,7 @@ class Inputs:
 
         Args:
             batch: The mini-batch.
-            critic: True for the fields of the critic, False for those of the actor.
+            critic: True for the fields of the critic, False for the fields of the actor.
         """
         if critic:
             return self._split(

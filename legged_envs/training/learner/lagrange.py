@@ -112,7 +112,7 @@ class Lagrange:
 
         Returns:
             Mean cost per control step over the steps of each row of :attr:`values`. NaN if there
-            were no such steps. Shape: that of :attr:`values`.
+            were no such steps. Shape: the shape of :attr:`values`.
         """
         steps = _steps_of_rows(scaled_costs, referenced)
         means = [processes.std_mean(scaled_costs[rows])[1] for rows in steps]

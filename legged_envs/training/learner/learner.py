@@ -18,7 +18,7 @@ class Learner:
 
     Args:
         networks: Networks that learn with one optimiser, by name. ``"actor"`` is the policy.
-        actor_inputs: What the actor reads.
+        actor_inputs: Inputs of the actor.
         storage: The rollout.
         learning_rate: Learning rate of the optimiser at the start.
         max_grad_norm: Largest L2 norm of each network's gradient.
@@ -37,7 +37,7 @@ class Learner:
         self.actor: Any = networks["actor"]
         """The policy that learns."""
         self.actor_inputs = actor_inputs
-        """What the actor reads."""
+        """Inputs of the actor."""
         self.groups: tuple[str, ...] = actor_inputs.names
         """Names of the observation groups that the trained policy reads, in order."""
         self.storage = storage
@@ -61,7 +61,7 @@ class Learner:
         self.optimizer.zero_grad()
         loss.backward()
         processes.average_gradients(self.optimizer)
-        # Each network is clipped alone: a large gradient of a critic must not slow the actor.
+        # Each network is clipped separately: a large gradient of a critic must not slow the actor.
         for network in self._networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)
         self.optimizer.step()

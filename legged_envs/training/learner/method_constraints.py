@@ -21,7 +21,7 @@ class MethodConstraints(CostPart):
 
     Costs are stored as (1 − γλ) · cost / limit, as in
     :class:`~legged_envs.training.learner.lagrange.Lagrange`. Divided by 1 − γλ, their advantages
-    are those of the papers in units of the limits.
+    equal the papers' advantages in units of the limits.
 
     Args:
         method: The method.

@@ -51,8 +51,8 @@ class MirroredHalf(Part):
                 _mirror_rows(batch.critic_observations, self.critic, half)
             _mirror_rows(batch.observations, self.actor, half)
             _mirror_rows(batch.actions, self.action, half)
-            # PPO compares the new distribution with the one that drew the action, so that is
-            # mirrored as well.
+            # PPO compares the new distribution with the old one, which drew the action, so the old
+            # one is mirrored as well.
             _mirror_rows(batch.action_mean, self.action, half)
             # A standard deviation has no sign: only its joints are exchanged.
             batch.action_sigma[:half] = batch.action_sigma[:half, self.action.index]

@@ -24,7 +24,7 @@ class Network(nn.Module):
 
     def __init__(self, normalizer: Normalization, mlp: MLP):
         super().__init__()
-        # The names are rsl_rl's, so that each can begin with the networks of the other.
+        # The names are rsl_rl's, so that each package can start from networks of the other.
         self.obs_normalizer = normalizer
         self.mlp = mlp
 
@@ -79,7 +79,7 @@ class Actor(Network):
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the mean actions (n, num_actions) for observations (n, size).
 
-        It also sets ``distribution`` to that of these observations.
+        It also sets ``distribution`` to the distribution for these observations.
         """
         mean = super().forward(observation)
         self.distribution.update(mean)

@@ -14,7 +14,7 @@ class Normalization(EmpiricalNormalization):
     """rsl_rl's running mean and variance, computed part by part.
 
     On a rollout, ``torch.var`` takes five times as long. In a training of several processes the
-    statistics are those of the robots of all processes.
+    statistics are computed over the robots of all processes.
     """
 
     @torch.jit.unused

@@ -34,7 +34,7 @@ class Step:
     after: TensorDict
     """Observation after the step, in the same episodes: the final one where an episode ended."""
     transition: Transition
-    """What the storage will keep of the step. A part may fill the fields that are its own."""
+    """Transition that the storage will keep. A part may fill the fields that are its own."""
     extras: Mapping[str, Any]
     """Additional outcomes of the step, with ``time_outs`` and ``costs``."""
     dones: torch.Tensor

@@ -30,10 +30,10 @@ class PPO(Learner):
         actor: The policy.
         critic: Network of the value function.
         actor_inputs: What the actor reads.
-        critic_inputs: What the critics read.
+        critic_inputs: Inputs of the critics.
         cfg: Options of the algorithm.
-        policy_groups: Observation groups that the policy reads once it is trained. None: those of
-            ``actor_inputs``.
+        policy_groups: Observation groups that the policy reads once it is trained. None: the inputs
+            of the actor.
         parts: What joins the algorithm, in the order in which it is called.
         constraints: Constraints on costs, which join before ``parts``. None: there are none.
         cost_critic: Network of the value function of each constrained cost. Required with
@@ -63,7 +63,7 @@ class PPO(Learner):
         self.constraints = constraints
         """Constraints on costs. None: there are none."""
         self.critic_inputs = critic_inputs
-        """What the critics read."""
+        """Inputs of the critics."""
         self.gamma = cfg.gamma
         """Discount factor per control step. The trainer changes it during the training."""
         num_costs = 0
@@ -162,8 +162,8 @@ class PPO(Learner):
             self._final_inputs = []
         self._time_outs[index] = time_outs
         if time_outs.any():
-            # The value must be that of the state that ended the episode, not that of the first
-            # state of the next one.
+            # The value must belong to the state that ended the episode, not to the first state of
+            # the next one.
             final = [part[time_outs] for part in self.critic_inputs.read(following)]
             self._final_inputs.append(final)
         assert self._before is not None, "act() comes before process_env_step()"
@@ -220,7 +220,8 @@ class PPO(Learner):
     def _last_and_final_values(
         self, critic: Any, seen: Sequence[torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the values after the rollout, and those of final states of timed-out episodes.
+        """Return the values after the rollout, and the values of final states of timed-out
+        episodes.
 
         Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
         """
@@ -297,7 +298,7 @@ class PPO(Learner):
         return distribution.kl_divergence(before, distribution.params).mean()
 
     def _surrogate(self, batch: MiniBatch) -> torch.Tensor:
-        """Return the loss of the policy: PPO's, or that of the constraint method."""
+        """Return the loss of the policy: PPO's loss, or the loss of the constraint method."""
         advantages = batch.advantages.squeeze(1)
         log_prob = self.actor.distribution.log_prob(batch.actions)
         ratio = (log_prob - batch.actions_log_prob.squeeze(1)).exp()
@@ -324,7 +325,8 @@ class PPO(Learner):
     def _value_loss(
         self, values: torch.Tensor, before: torch.Tensor, returns: torch.Tensor
     ) -> torch.Tensor:
-        """Return the mean squared error of the value function, clipped if the options say so."""
+        """Return the mean squared error of the value function, clipped if the options require
+        it."""
         error = (values - returns).square()
         if not self.cfg.clip_value:
             return error.mean()

@@ -23,7 +23,8 @@ Expert = Callable[[int], Pairs]
 
 
 class Discriminator(nn.Module):
-    """Network D that distinguishes transitions of clips (D = 1) from those of the policy (D = −1).
+    """Network D that distinguishes transitions of clips (D = 1) from transitions of the policy (D =
+    −1).
 
     Least-squares loss, gradient penalty and reward follow Peng et al. 2021, eq. 6 to 8, as in
     Escontrela et al. 2022.
@@ -71,7 +72,7 @@ class Discriminator(nn.Module):
             weight w of the gradient penalty. ``amp_expert`` and ``amp_policy``: mean D of the
             transitions of clips and of the policy.
         """
-        # The gradient is with respect to the normalised states, which need no scale of their own.
+        # The gradient is with respect to the normalised states, which need no separate scale.
         pair = self._pair(*expert).requires_grad_()
         of_expert = self.network(pair)
         of_policy = self(*policy)
@@ -86,7 +87,8 @@ class Discriminator(nn.Module):
 
 
 class StylePrior(RewardBonus):
-    """Reward from 0 to 1 for transitions that a :class:`Discriminator` takes for those of clips.
+    """Reward from 0 to 1 for transitions that a :class:`Discriminator` takes for transitions of
+    clips.
 
     Args:
         cfg: Options of the adversarial motion prior.
@@ -125,7 +127,7 @@ class StylePrior(RewardBonus):
 class ExpertTransitions:
     """Transitions of the reference clips, observed through an observation group of the task.
 
-    The states are those of a robot that follows the clips exactly. There is a transition at every
+    The states belong to a robot that follows the clips exactly. There is a transition at every
     control step of every clip. A clip is drawn with a probability proportional to its weight, and
     the valid transitions of a clip are equally likely.
 

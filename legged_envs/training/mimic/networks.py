@@ -122,7 +122,7 @@ class MimicNetwork(nn.Module):
             mask: 1 with a reference, 0 without one. Shape: (n, 1) or (n,).
         """
         present = mask.reshape(-1, 1) > 0.5
-        # Masked windows are zeroed before the encoder: in torch.where alone, a NaN in one of them
+        # Masked windows are zeroed before the encoder: with only torch.where, a NaN in one of them
         # would still reach the gradient.
         window = self.reference_normalizer(reference).masked_fill(present.logical_not(), 0.0)
         return self.evaluate(self.normalizer(observation), window, present)
@@ -218,7 +218,8 @@ class MimicPolicy(nn.Module):
     def forward(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        """Return the mean actions, and set ``distribution`` to that of these observations.
+        """Return the mean actions, and set ``distribution`` to the distribution for these
+        observations.
 
         Args:
             observation: Observations. Shape: (n, P).

@@ -1,4 +1,4 @@
-"""CTS: teacher and student act at once, each in robots of its own, and one policy learns from both.
+"""CTS: teacher and student act at once on different robots, and one policy learns from both.
 
 Wang, Xin, et al. 2024, "CTS: concurrent teacher-student reinforcement learning for legged
 locomotion". Three quarters of the robots act on the teacher's code μ(p), one quarter on the
@@ -24,7 +24,7 @@ ROLE = "is_teacher"
 
 
 def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
-    """Return 1 for robots that the teacher acts for, else 0. Shape: (num_envs, 1).
+    """Return 1 for robots that the teacher acts for, 0 for the others. Shape: (num_envs, 1).
 
     Teacher and student robots alternate evenly over the environments, so that both occur on each
     kind of ground.
@@ -40,7 +40,8 @@ class MixedActor(TeacherActor):
     """Policy that uses the teacher's code for teacher robots, and the student's for the others."""
 
     def code(self, *normalised: torch.Tensor) -> torch.Tensor:
-        """Return the teacher's code for teacher robots, else the student's. Shape: (n, latent)."""
+        """Return the teacher's code for teacher robots, and the student's code for the others.
+        Shape: (n, latent)."""
         history, privileged, role = normalised
         with torch.no_grad():
             student = self.network.code(history)

@@ -10,7 +10,7 @@ decoder turns (ŷ, z) into the next observation o′. Both learn, together with 
 where z = μ + σ · ε with a standard normal ε, and o′ is normalised like the policy's observation.
 Means are over samples and entries. At the end of an episode, o′ is the final observation before the
 reset. The policy π(o, ŷ, μ) sees the mean of the
-code, in training as on the robot. The labels are those of LeggedGym-Ex: velocity of the base,
+code, in training as on the robot. The labels are the same as in LeggedGym-Ex: velocity of the base,
 contacts and heights of the feet. The adaptive bootstrapping of the paper is not implemented.
 """
 
@@ -32,7 +32,7 @@ from legged_envs.training.schemes.scheme import (
 
 
 class MeanCodeNetwork(HistoryNetwork):
-    """Network whose encoder gives estimate, mean and log-variance; it acts on the first two.
+    """Network with an encoder that gives estimate, mean and log-variance; it acts on the first two.
 
     Args:
         cfg: Options of the scheme.

@@ -81,7 +81,7 @@ class TemporalConvolution(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Several MLPs, whose outputs are weighted by a softmax of a gate (Jacobs et al. 1991).
+    """Several MLPs with outputs that are weighted by the softmax of a gate (Jacobs et al. 1991).
 
     Args:
         size: Size of the input.

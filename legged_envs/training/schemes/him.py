@@ -43,7 +43,7 @@ VELOCITY = 3
 
 
 class UnitCodeNetwork(HistoryNetwork):
-    """Network whose encoder gives an estimate of the velocity and a code, brought to length 1."""
+    """Network with an encoder that gives an estimate of the velocity and a code of length 1."""
 
     def code_of(self, encoded: torch.Tensor) -> torch.Tensor:
         """Return estimate and code. Shape: (n, 3 + latent)."""

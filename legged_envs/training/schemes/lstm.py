@@ -41,7 +41,8 @@ class RecurrentPPO(PPO):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Store the outcome of a step, and reset the memory of environments whose episode ended."""
+        """Store the outcome of a step, and reset the memory of environments with an ended
+        episode."""
         super().process_env_step(obs, rewards, dones, extras)
         self.actor.forget(dones.bool())
 

@@ -42,7 +42,7 @@ class HistoryNetwork(nn.Module):
         return self.act(normalised, self.code(normalised))
 
     def normalised(self, history: torch.Tensor) -> torch.Tensor:
-        """Return a history whose frames are normalised. Shape: (n, history_size)."""
+        """Return a history with normalised frames. Shape: (n, history_size)."""
         frames = history.unflatten(1, (self.frames, self.frame_size))
         return self.obs_normalizer(frames).flatten(1)
 
@@ -64,7 +64,7 @@ class HistoryNetwork(nn.Module):
 
 
 class HistoryActor(nn.Module):
-    """Gaussian policy whose mean a :class:`HistoryNetwork` computes.
+    """Gaussian policy with a mean that a :class:`HistoryNetwork` computes.
 
     PPO has no influence on the encoder of the network: the scheme trains it.
 

@@ -1,4 +1,4 @@
-"""Networks with a memory: cells, the policy that trains, and the one that is deployed."""
+"""Networks with a memory: cells, the trained policy and the deployed policy."""
 
 import copy
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ class MemoryNetwork(nn.Module):
 
     Args:
         normalizer: Running mean and variance of the observation.
-        recurrent: Recurrent layer, whose weights are used.
+        recurrent: Recurrent layer with the weights.
         mlp: MLP over observation and output of the cell.
     """
 
@@ -119,7 +119,7 @@ class MemoryActor(nn.Module):
         self.distribution = GaussianDistribution(self.num_actions, init_std)
         """Distribution of the actions for the observations of the last call."""
         parts = 2 if cfg.cell == "lstm" else 1
-        # A buffer, so that a checkpoint has it and a resumed run goes on with it.
+        # A buffer, so that a checkpoint saves it and a resumed run continues with it.
         self.register_buffer("memory", torch.zeros(parts, num_envs, cfg.memory))
         self.memory: torch.Tensor
 
@@ -141,7 +141,7 @@ class MemoryActor(nn.Module):
         return mean
 
     def forget(self, ended: torch.Tensor) -> None:
-        """Clear the memory of environments whose episode ended. Shape: (num_envs,), bool."""
+        """Clear the memory of environments with an ended episode. Shape: (num_envs,), bool."""
         self._store(self.memory.masked_fill(ended.unsqueeze(1), 0.0))
 
     def _store(self, memory: torch.Tensor) -> None:

@@ -28,7 +28,7 @@ class Scheme(Part, ABC):
     """Base class of the schemes that train an encoder of the observation history together with PPO.
 
     The actor reads the group ``policy``, which has a history. A scheme makes this actor, and trains
-    the encoder of its history on the same mini-batches as PPO, with an optimiser of its own.
+    the encoder of its history on the same mini-batches as PPO, with a separate optimiser.
 
     Args:
         cfg: Completed options of the scheme.
@@ -174,7 +174,7 @@ class Kept:
 def add_labels(task: TaskCfg) -> None:
     """Add the group :data:`LABELS`: velocity of the base, and contacts and heights of the feet.
 
-    Heights count five times, so that their errors, of centimetres, weigh like those of velocities.
+    Heights count five times, so that their errors, of centimetres, weigh like errors of velocities.
     """
     labels = {
         "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),

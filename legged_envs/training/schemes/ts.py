@@ -7,7 +7,7 @@ history h learns to find that code,
 
     L = mean over samples of ‖φ(h) − μ(p)‖²,
 
-on the same rollouts, with an optimiser of its own. On the robot the policy acts on φ(h). The
+on the same rollouts, with a separate optimiser. On the robot the policy acts on φ(h). The
 privileged observations are the task's group ``critic``.
 """
 
@@ -27,7 +27,7 @@ from legged_envs.training.schemes.scheme import MirrorOf, Scheme, make_optimizer
 
 
 class StudentNetwork(HistoryNetwork):
-    """Network whose encoder is the student's: it acts on the code that the teacher would give."""
+    """Network with the student's encoder: it acts on the code that the teacher would give."""
 
     def code_of(self, encoded: torch.Tensor) -> torch.Tensor:
         """Return the code, of length 1. Shape: (n, latent)."""

@@ -14,7 +14,7 @@ class LeggedRobotAMP(LeggedRobot):
     """Adversarial motion prior: each step also has the states before a reset.
 
     ``step`` returns ``obs_buf``, ``privileged_obs_buf``, rewards, dones, ``extras``, the indices of
-    the environments whose episode ended, and their last states for the discriminator, before the
+    the environments with an ended episode, and their last states for the discriminator, before the
     reset. ``reset`` and ``get_observations`` return the first two.
     """
 
@@ -53,7 +53,8 @@ class LeggedRobotAMP(LeggedRobot):
         return self.amp_obs_buf
 
     def get_observations(self) -> tuple[Any, ...]:
-        """Return the present observations, (num_envs, num_obs), and those of the critic or None."""
+        """Return the present observations, (num_envs, num_obs), and the critic's observations or
+        None."""
         return self.obs_buf, self.privileged_obs_buf
 
     def step(self, actions: Tensor) -> tuple[Any, ...]:
