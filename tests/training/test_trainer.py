@@ -719,6 +719,7 @@ class Window:
 
     def __init__(self):
         self.texts, self.user_scn = [], SimpleNamespace(ngeom=0)
+        self.cam = SimpleNamespace()
 
     def listen(self, on_key):
         self.on_key = on_key
@@ -743,7 +744,7 @@ def test_a_window_shows_the_command_and_how_fast_the_robot_is(monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(
         "mujoco.viewer.launch_passive",
-        lambda model, data, key_callback: window.listen(key_callback),
+        lambda model, data, key_callback, **_: window.listen(key_callback),
     )
     play_locally(
         GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))]

@@ -159,16 +159,17 @@ class Window:
 
 def test_a_window_looks_from_the_eye_until_the_mouse_moves_it(monkeypatch):
     window = []
-    launch = lambda model, data, key_callback: window.append(Window(model)) or window[0]  # noqa: E731
+    launch = lambda model, data, **_: window.append(Window(model)) or window[0]  # noqa: E731
     monkeypatch.setattr("mujoco.viewer.launch_passive", launch)
     sim = make()
     sim.decorations.append(draw_ball)
-    default = mujoco.MjvCamera()
-    assert (
-        sim.view(1) and window[0].cam.distance == default.distance and window[0].user_scn.ngeom == 1
-    )
+    assert sim.view(1) and window[0].user_scn.ngeom == 1
+    # Without an eye the camera moves with the base.
+    assert window[0].cam.type == mujoco.mjtCamera.mjCAMERA_TRACKING
+    assert window[0].cam.trackbodyid == sim.model.body(sim.robot.base_body).id
     sim.viewer.eye = (0.0, -2.0, 0.0)
     assert sim.view(1) and (window[0].cam.distance, window[0].cam.azimuth) == (2.0, 90.0)
+    assert window[0].cam.type == mujoco.mjtCamera.mjCAMERA_FREE
     assert window[0].user_scn.ngeom == 1
     window[0].cam.azimuth = 10.0
     assert sim.view(1) and window[0].cam.azimuth == 10.0

@@ -149,6 +149,10 @@ class SceneRenderer:
         data = self._load("window", env_id)
         if self._window is None:
             self._window = Window(self.model, data, on_key)
+            if self.viewer.eye is None:
+                # An appearance has other numbers of bodies, but the same names.
+                base = self.simulated_model.body(self.view.bodies.start).name
+                self._window.follow(self.model.body(base).id, self.robot.base_height)
         if self.viewer.eye is not None:
             camera = self._find_camera(data)
             if isinstance(camera, mujoco.MjvCamera):

@@ -5,8 +5,20 @@ from collections.abc import Callable
 import mujoco
 
 
+NEAREST = 1.2
+"""First distance of the camera from a robot without height, m."""
+HEIGHTS_AWAY = 2.5
+"""Increase of this distance per height of the robot's base."""
+FIRST_AZIMUTH = 125.0
+"""First direction of view of the camera around the vertical: 0 is the world's x axis, deg."""
+FIRST_ELEVATION = -20.0
+"""First direction of view of the camera, negative downwards, deg."""
+
+
 class Window:
     """A window that shows the state of one environment. The mouse moves its camera.
+
+    MuJoCo's own panels are hidden at first, because they would cover most of the robot.
 
     Args:
         model: MuJoCo model that is shown.
@@ -22,13 +34,29 @@ class Window:
     ):
         import mujoco.viewer  # which loads GLFW
 
-        self._viewer = mujoco.viewer.launch_passive(model, data, key_callback=on_key)
+        self._viewer = mujoco.viewer.launch_passive(
+            model, data, key_callback=on_key, show_left_ui=False, show_right_ui=False
+        )
         self._last_aim = ""
 
     @property
     def scene(self) -> mujoco.MjvScene:
         """Scene to which shapes can be added, which the window draws in addition to the model."""
         return self._viewer.user_scn
+
+    def follow(self, body: int, base_height: float) -> None:
+        """Let the camera move with a body, until the mouse or :meth:`aim` gives it another target.
+
+        Args:
+            body: Index of the base of a robot in the model.
+            base_height: Height of the base of the standing robot, m.
+        """
+        camera = self._viewer.cam
+        camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        camera.trackbodyid = body
+        camera.distance = NEAREST + HEIGHTS_AWAY * base_height
+        camera.azimuth = FIRST_AZIMUTH
+        camera.elevation = FIRST_ELEVATION
 
     def aim(self, camera: mujoco.MjvCamera) -> None:
         """Move the window's camera to ``camera``, if that has changed since the last call.

@@ -112,7 +112,7 @@ def test_keys_give_the_actions_that_were_subscribed_to(monkeypatch: pytest.Monke
     keys = []
 
     class Window:
-        def __init__(self, model, data, key_callback):
+        def __init__(self, model, data, key_callback, **_):
             keys.append(key_callback)
             self.cam = gymapi  # unused
             self.user_scn = type("Scene", (), {"ngeom": 0})()

@@ -1277,7 +1277,7 @@ def test_the_window_shows_environment_0_from_where_the_camera_is_put(
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(
         "mujoco.viewer.launch_passive",
-        lambda model, data, key_callback: windows.append(Window(model, data)) or windows[0],
+        lambda model, data, **_: windows.append(Window(model, data)) or windows[0],
     )
     sim = make_sim(2)
     viewer = gym.create_viewer(sim, gymapi.CameraProperties())
