@@ -50,15 +50,15 @@ _VECTOR_ARGUMENTS = (
 class SingleWrappers(tuple[WrapperSpec, ...]):
     """Wrappers of a specification that concern single environments only.
 
-    ``gymnasium.make`` applies them. ``gymnasium.make_vec`` refuses a specification whose number of
-    wrappers is not 0, and a batch of environments does not need these: their number is 0.
+    ``gymnasium.make`` applies them. ``gymnasium.make_vec`` refuses a specification with wrappers,
+    and a batch of environments does not need these: their number is 0.
     """
 
     def __len__(self) -> int:
         return 0
 
 
-# gymnasium.make tells an environment nothing of max_episode_steps. It applies the wrappers of a
+# gymnasium.make does not pass max_episode_steps to an environment. It applies the wrappers of a
 # specification last, so that this one sees the time limit.
 _KEEP_LIMIT = SingleWrappers((WrapperSpec("keep_time_limit", f"{__name__}:keep_time_limit", {}),))
 """Function that ``gymnasium.make`` calls with a single environment and its other wrappers."""
@@ -262,7 +262,7 @@ def make_env(
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
     Raises:
-        TypeError: If a keyword is not known, or is one that only ``gymnasium.make_vec`` accepts.
+        TypeError: If a keyword is not known, or only ``gymnasium.make_vec`` accepts it.
         ValueError: If an argument has an invalid value.
     """
     if "num_envs" in kwargs:
@@ -286,7 +286,7 @@ def make_env(
 
 
 def keep_time_limit(env: gym.Env) -> gym.Env:
-    """Let episodes last as long as ``max_episode_steps`` of ``gymnasium.make`` says.
+    """Set the length of episodes to ``max_episode_steps`` of ``gymnasium.make``.
 
     Args:
         env: Environment from :func:`make_env` with the wrappers of ``gymnasium.make``.
@@ -307,7 +307,7 @@ def keep_time_limit(env: gym.Env) -> gym.Env:
         if isinstance(layer, gym.wrappers.TimeLimit):
             limits.append(layer)
         layer = layer.env
-    # From outside: the limit that gymnasium.make was given, and that of the task.
+    # From outside: the limit that gymnasium.make was given, and the task's limit.
     if len(limits) == 2 and isinstance(limits[1], EpisodeLimit):
         steps = limits[0]._max_episode_steps
         if steps > limits[1]._max_episode_steps:
@@ -347,7 +347,7 @@ def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":
 
 
 def _with_time_limit(cfg: "TaskCfg", steps: int | None) -> "TaskCfg":
-    """Return a configuration whose episodes a time limit of ``steps`` can end.
+    """Return a configuration with episodes that a time limit of ``steps`` can end.
 
     The methods of a user's task end an episode themselves when it has ``max_episode_length`` steps.
     A longer limit around such a task would have no effect, so the task gets it too.
@@ -377,8 +377,8 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
     for name in given:
         if name not in known:
-            # TorchRL's GymEnv tries keywords, and continues without those that an error in
-            # Python's own words refuses.
+            # TorchRL's GymEnv tries keywords, and continues without the keywords that a TypeError
+            # of Python refuses.
             raise TypeError(
                 f"{call} has no keyword {name!r}; {did_you_mean(name, known)}"
                 f"it takes: {', '.join(known)} (unexpected keyword argument {name!r})"

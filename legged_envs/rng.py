@@ -120,7 +120,7 @@ class Stream(Stateful):
                 self._draws_ahead = self._draw_ahead(size)
             self.counter.add_(words)
             return next(self._draws_ahead)
-        # The counters of these environments leave those of the others.
+        # The counters of these environments do not change the others.
         self._forget_draws_ahead()
         count = self.counter[env_ids]
         self.counter[env_ids] = count + words

@@ -82,7 +82,7 @@ def state_template(value: Tree) -> Tree:
         The structure that :func:`copy_state` returns. Tensors in it are not copied.
     """
     if isinstance(value, Stateful):
-        # Classes of other packages do not say which of their attributes are None at some times.
+        # Classes of other packages do not declare which of their attributes are None at some times.
         is_known = type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
         if not is_known:
             return dict.fromkeys(value.state_dict())

@@ -59,7 +59,7 @@ def _can_write(path: Path, kind: str) -> bool:
     nearest = path
     while not nearest.exists():
         nearest = nearest.parent
-    # What is missing is made inside of the nearest existing folder.
+    # Missing folders are made inside of the nearest existing folder.
     needs_folder = kind == "folder" or nearest != path
     return nearest.is_dir() == needs_folder and os.access(nearest, os.W_OK)
 

@@ -16,18 +16,18 @@ from legged_envs.wrappers.plumbing.layers import (
 )
 
 SUMMED_KEYS = ("cost", "costs", "original_reward", "original_cost", "original_costs")
-"""Keys of ``info`` whose numbers are summed over the repeats. A missing number counts as 0."""
+"""Keys of ``info`` that are summed over the repeats. A missing number counts as 0."""
 
 
 class ActionRepeat(StatefulWrapper):
     """Gives each action to the environment several times.
 
-    Rewards and costs are summed, everything else is that of the last step. An environment whose
-    episode ends before the last repeat keeps what its last step returned, its rows of ``info``
-    included. ``info["num_steps"]`` (num_envs,) int64 is the number of steps of each environment.
+    Rewards and costs are summed, everything else belongs to the last step. An environment with an
+    episode that ends before the last repeat keeps the results of its last step, with its rows of
+    ``info``. ``info["num_steps"]`` (num_envs,) int64 is the number of steps of each environment.
 
-    ``cost_limits`` stay those of one step. A time limit below this wrapper counts steps of the
-    environment, a time limit above it counts steps of the wrapper.
+    ``cost_limits`` remain the limits of one step. A time limit below this wrapper counts steps of
+    the environment, a time limit above it counts steps of the wrapper.
 
     Args:
         env: The environment. It does not reset by itself: ``AutoReset`` goes above.
@@ -115,7 +115,7 @@ class ActionRepeat(StatefulWrapper):
 
 
 def _summed_and_masks() -> tuple[str, ...]:
-    """Return the summed keys and those of their masks, such as ``"_cost"``."""
+    """Return the summed keys and the keys of their masks, such as ``"_cost"``."""
     masks = tuple(f"_{key}" for key in SUMMED_KEYS)
     return SUMMED_KEYS + masks
 
@@ -123,7 +123,7 @@ def _summed_and_masks() -> tuple[str, ...]:
 def _sums(first: Info, second: Info) -> Info:
     """Return the sums of two infos under the summed keys.
 
-    A mask holds where one of the two infos reports a number. The arrays are not those of
+    A mask holds where one of the two infos reports a number. The arrays are not shared with
     ``second``.
     """
     sums: Info = {}

@@ -102,7 +102,7 @@ class ActionScale(StatefulWrapper):
             array = self._as_floats(array)
             self._constants = self._constants_for(array)
         constants = cast("_Affine", self._constants)
-        # Scaled before the clip, whose bounds are those of the environment below.
+        # Scaled before the clip, because the clip has the bounds of the environment below.
         if not self._keeps_range:
             array = array * constants.scale + constants.offset
         scaled: Any = clip(array, constants.low, constants.high)

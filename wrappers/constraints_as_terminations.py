@@ -49,11 +49,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are
     discounted by 1 - δ too. ``terminate`` is for learners that cannot do that:
 
-    - ``"none"``: δ discounts the reward of its own step alone. That weighs about 1 / (1 - γ) times
+    - ``"none"``: δ discounts only the reward of its own step. That weighs about 1 / (1 - γ) times
       less, so p has to be larger.
-    - ``"sample"``: ``terminated`` becomes true with probability δ, drawn from the seed of ``reset``
-      and the row alone. This gives CaT's returns in expectation, with more noise. Above
-      ``AutoReset`` in mode SAME_STEP it ends only the learner's episode: its next one begins where
+    - ``"sample"``: ``terminated`` becomes true with probability δ, drawn only from the seed of
+      ``reset`` and the row. This gives CaT's returns in expectation, with more noise. Above
+      ``AutoReset`` in mode SAME_STEP it ends only the learner's episode: its next one starts where
       the robot is, and ``final_obs`` of that row is the observation itself.
 
     In CaT a schedule raises p_i. Here p_i follows the mean c̄_i of ``interval`` steps towards its
@@ -300,7 +300,7 @@ def _with_final(info: Info, observation: Tree, ended: Array) -> Info:
 
 
 def _begin_streams(seed: Seed, num_envs: int) -> NDArray[np.uint64]:
-    """Return the positions at which the random streams of a seed begin. Shape: (num_envs,).
+    """Return the positions at which the random streams of a seed start. Shape: (num_envs,).
 
     That of environment i follows from (seed, i), or from (seed[i], 0) for a list of seeds. None
     draws a seed.

@@ -39,7 +39,7 @@ class CostNormalize(NormalizingWrapper):
             one of shape (K,) for ``"costs"``. None: new ones.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount of the sum.
-        clip: Bound of the scaled costs. None: that of ``norm``, or 5.
+        clip: Bound of the scaled costs. None: the value of ``norm``, or 5.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
@@ -184,8 +184,8 @@ class CostNormalize(NormalizingWrapper):
         super(CostNormalize, checked)._check_state(state)
 
     def _scales_for(self, state: State) -> dict[str, ReturnScale]:
-        """Return the scale of each kind of costs in a state: the present one, or otherwise a new
-        one."""
+        """Return the scale of each kind of costs in a state: the present one if there is one,
+        otherwise a new one."""
         scales: dict[str, ReturnScale] = {}
         for key in state.get("scales", self._scales):
             if key in self._scales:

@@ -23,7 +23,7 @@ class CostReduce(StatefulWrapper):
     - ``"any"``: 1 if any c_k > 0, else 0
 
     Above ``CostNormalize``, ``"weighted"`` and ``"any"`` read the raw ``info["original_costs"]``,
-    because limits are those of raw costs. ``"sum"`` and ``"max"`` read the normalised costs.
+    because limits apply to raw costs. ``"sum"`` and ``"max"`` read the normalised costs.
     ``CostNormalize(CostReduce(env, "weighted"))`` normalises the weighted cost.
 
     Args:
@@ -54,7 +54,7 @@ class CostReduce(StatefulWrapper):
         check_choice("how", how, ("sum", "weighted", "max", "any"))
         self.how = how
         """Reduction of the cost terms to one cost: "sum", "weighted", "max" or "any"."""
-        # Limits, and the zero of "any", are those of raw costs.
+        # Limits, and the zero of "any", apply to raw costs.
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")
         if names is not None and len(names) == 0:

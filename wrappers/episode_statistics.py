@@ -25,7 +25,7 @@ from legged_envs.wrappers.plumbing.layers import (
 class EpisodeStatistics(StatefulWrapper):
     """Adds ``info["episode"]`` on the steps that end episodes.
 
-    It has Gymnasium's keys and two more. All values are 0 in the rows that go on:
+    It has Gymnasium's keys and two more. All values are 0 in the rows that continue:
 
     =========  ===================================================================
     key        value

@@ -30,8 +30,8 @@ class FromCMDP(Env):
     The cost of a step becomes ``info["cost"]``. Arrays keep their kind and device, and numbers
     become arrays of the observation's kind. Flags become bool. Actions stay as they are.
 
-    An environment whose ``num_envs`` is 1 or missing, and that is not a batch, becomes a batch of
-    one: all values, numbers and arrays within ``info`` too, get a first dimension of 1.
+    An environment that is not a batch, with ``num_envs`` 1 or missing, becomes a batch of one: all
+    values, numbers and arrays within ``info`` too, get a first dimension of 1.
 
     ``autoreset_mode`` is SAME_STEP where the environment's ``need_auto_reset_wrapper`` is false:
     ``info["final_observation"]`` becomes ``final_obs``, a full batch. It is DISABLED where that is
@@ -43,8 +43,8 @@ class FromCMDP(Env):
 
     Args:
         env: A ``CMDP`` of OmniSafe (0.5), a single environment of Safety-Gymnasium, or any object
-            with ``reset``, ``step``, ``observation_space`` and ``action_space`` whose steps return
-            (observation, reward, cost, terminated, truncated, info).
+            with ``reset``, ``step``, ``observation_space`` and ``action_space`` and steps that
+            return (observation, reward, cost, terminated, truncated, info).
 
     Raises:
         TypeError: ``env`` does not have these.

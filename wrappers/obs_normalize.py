@@ -34,7 +34,7 @@ class ObsNormalize(NormalizingWrapper):
     1. The last observations of the episodes that a step ended, ``info["final_obs"]``, each once.
     2. The observations of the step, which ``final_obs`` does not know yet. Its rows of running
        episodes equal the normalised observation.
-    3. The rows that a partial reset begins. They count from the next step on, so that all other
+    3. The rows that a partial reset starts. They count from the next step on, so that all other
        rows keep their values.
 
     Args:
@@ -44,7 +44,7 @@ class ObsNormalize(NormalizingWrapper):
         norm: Statistics to continue, as :meth:`save` returns them. They are used, not copied. A
             ``Normalizer`` of the shape of one observation, for a Dict a dict of them. None: new
             ones.
-        clip: Bound of the normalised observations. None: that of ``norm``, or 5.
+        clip: Bound of the normalised observations. None: the value of ``norm``, or 5.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
@@ -117,7 +117,7 @@ class ObsNormalize(NormalizingWrapper):
             info["final_obs"] = where_rows(ended, last, normalized)
         else:
             normalized = self._push_and_normalize(observation, reward)
-        # In the other modes, what a step returns is the observation of a running episode.
+        # In the other modes, a step returns the observation of a running episode.
         if self._over.mode is AutoresetMode.DISABLED:
             self._over.step(union_rows(terminated, truncated))
         return normalized, reward, terminated, truncated, info

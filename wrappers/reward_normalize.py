@@ -27,7 +27,7 @@ class RewardNormalize(NormalizingWrapper):
             one.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount of the return.
-        clip: Bound of the scaled rewards. None: that of ``norm``, or 5.
+        clip: Bound of the scaled rewards. None: the value of ``norm``, or 5.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:

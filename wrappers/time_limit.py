@@ -25,8 +25,8 @@ class TimeLimit(StatefulWrapper):
     """Truncates each environment's episode after a number of steps.
 
     The environment's own truncation is kept. The wrapper goes below ``AutoReset``. Around an
-    environment that resets by itself it also starts the next episodes of those that it ended, in
-    that environment's autoreset mode, by ``reset(options={"reset_mask": mask})``.
+    environment that resets by itself it also starts the next episodes after the episodes that it
+    ended, in that environment's autoreset mode, by ``reset(options={"reset_mask": mask})``.
 
     Args:
         env: The environment.

@@ -19,9 +19,9 @@ class Unsqueeze(StatefulWrapper):
     """Makes a ``gymnasium.Env`` a vector environment with ``num_envs`` 1 that never resets itself.
 
     It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset
-    DISABLED gives: NumPy arrays whose first dimension is 1, also of the numbers and arrays within
+    DISABLED gives: NumPy arrays with a first dimension of 1, also of the numbers and arrays within
     ``info``, each with a mask of the same name and a leading underscore. ``cost_names`` and
-    ``cost_limits`` are those of the environment, if it has them.
+    ``cost_limits`` come from the environment, if it has them.
 
     All wrappers of this package do this to a plain environment. So ``Unsqueeze`` can stand at the
     end of a chain too, as in OmniSafe:

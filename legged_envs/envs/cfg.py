@@ -79,7 +79,7 @@ class TaskCfg(Configuration):
 
     @property
     def is_reconfigurable(self) -> bool:
-        """True if managers alone evaluate the task, so that its terms can be changed later."""
+        """True if only managers evaluate the task, so that its terms can be changed later."""
         return True
 
     def make_task(self) -> "Task":

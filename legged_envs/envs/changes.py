@@ -94,7 +94,7 @@ def carry_changes(old: Cfg, changed: Cfg, new: Cfg) -> Cfg:
     Args:
         old: The earlier configuration, without changes.
         changed: The earlier configuration, with changes.
-        new: The configuration, whose own parts are set.
+        new: The configuration; only its own parts are set.
     """
     if changed is old:
         return new
@@ -117,7 +117,7 @@ def _carry_entries(old: Node, changed: Node, new: Node) -> Node:
     for name, part in new.items():
         if name not in old:
             carried[name] = part
-        # What is missing in ``changed`` was removed from it.
+        # Entries that are missing in ``changed`` were removed.
         elif name in changed:
             carried[name] = carry_changes(old[name], changed[name], part)
     for name, part in changed.items():
@@ -129,8 +129,8 @@ def _carry_entries(old: Node, changed: Node, new: Node) -> Node:
 def is_same(old: object, new: object) -> bool:
     """Return True if two values of a field are equal.
 
-    Objects that a translation makes again for each configuration, such as those that call a method
-    of a task, have no equality: two of a class are the same.
+    Objects that a translation makes again for each configuration, for example wrappers of a task's
+    methods, have no equality: two of a class are the same.
     """
     if old is new:
         return True
@@ -178,7 +178,7 @@ def _children(
 
 
 def _with_defaults(term: object, params: Mapping[str, object]) -> dict[str, object]:
-    """Return the parameters of a term's function: its defaults, and those that are set."""
+    """Return the parameters of a term's function: its defaults, and the fields that are set."""
     func = getattr(term, "func", None)
     if not callable(func):
         return dict(params)

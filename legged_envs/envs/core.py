@@ -31,7 +31,7 @@ from legged_envs.tables import TableRepr
 class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     """A vector environment that has a task. Nobody subclasses it.
 
-    There is no time limit and no autoreset: wrappers add both. An environment whose episode ended
+    There is no time limit and no autoreset: wrappers add both. An environment with an ended episode
     runs on until ``reset(options={"reset_mask": mask})``.
 
     A step, in order: ``task.act``, recovery from bad physics, ``task.evaluate``, ``task.advance``,
@@ -222,8 +222,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
             seed: Gives environment i the random streams of (seed, first_env + i); a list gives one
                 seed to each. None continues the streams; the first reset draws a seed from the
                 operating system.
-            options: ``{"reset_mask": mask}`` with a mask of shape (num_envs,), bool, resets these
-                environments alone.
+            options: ``{"reset_mask": mask}`` with a mask of shape (num_envs,), bool, resets only
+                these environments.
 
         Returns:
             The observations, and ``info``.
@@ -327,7 +327,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Draw the environments, from ``cfg.viewer.env_index`` on.
 
         Of more than 64 environments only the first four are drawn. The pictures of the others are
-        grey, and a warning says so.
+        grey, with a warning.
 
         Returns:
             A picture per environment, (height, width, 3), uint8; 480 × 640 by default.
@@ -363,7 +363,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         self.sim.close()
 
     def start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
-        """Seed, place and begin the episodes of ``env_ids`` (n,); :meth:`reset` calls it."""
+        """Seed and place the environments ``env_ids`` (n,), and start their episodes; :meth:`reset`
+        calls it."""
         if seed is None and not self.has_begun:
             seed = self.task.first_seed()
         if seed is not None:

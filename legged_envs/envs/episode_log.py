@@ -94,7 +94,7 @@ class EpisodeRows(EpisodeLog):
     def __init__(self, names: Sequence[str], device: torch.device, num_envs: int):
         super().__init__(names, device, "numpy")
         self.num_envs = num_envs
-        # The last column, so that a saved state says to which environment an episode belongs.
+        # The last column, so that a saved state shows to which environment an episode belongs.
         self.names = (*self.names, "env_id")
         self.rows = torch.zeros(0, len(self.names), dtype=torch.float32, device=device)
 
@@ -145,7 +145,7 @@ def _as_rows(entries: Mapping[str, Any], mask: np.ndarray) -> Info:
 
     Args:
         entries: Numbers, tensors, dicts of them or anything else, by name.
-        mask: Environments whose rows are filled, shape (num_envs,), bool.
+        mask: Environments with rows to fill, shape (num_envs,), bool.
     """
     filled: Info = {}
     for name, value in entries.items():

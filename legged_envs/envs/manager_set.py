@@ -164,7 +164,7 @@ class ManagerSet:
 
     def begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids`` (n,); their robots stand in the first pose."""
-        # Commands are told after the placing, because some depend on where the robot stands.
+        # Commands are reset after the placing, because some depend on where the robot stands.
         self.actions.reset(env_ids)
         self.commands.on_placed(env_ids)
         self.terminations.reset(env_ids)
@@ -216,7 +216,7 @@ class ManagerSet:
         restore_state(self.by_name, state)
 
     def _changed_weights(self, changes: Changes) -> tuple[float, ...]:
-        """Return the present weights, which a curriculum may have set, with those of
+        """Return the present weights, which a curriculum may have set, with the changes of
         ``changes``."""
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
         for path, value in changes.items():

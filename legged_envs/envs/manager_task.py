@@ -59,7 +59,7 @@ class ManagerTask(Task):
         self.managers.commands.advance()
         for env_ids in self.managers.events.advance():
             for robot in self.env.robots.values():
-                # Otherwise the observation would show the velocities of before the push.
+                # Otherwise the observation would show the velocities before the push.
                 robot.refresh(env_ids)
 
     def observe(self, env_ids: torch.Tensor | None) -> dict[str, Observation]:
@@ -79,10 +79,10 @@ class ManagerTask(Task):
         return observation
 
     def place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        # Startup events belong to a robot and not to an episode: they follow the seed alone.
+        # Startup events belong to a robot and not to an episode: they depend only on the seed.
         if seeded:
             self.randomise(env_ids)
-        # Commands before events: a motion command says where the reference places the robot.
+        # Commands before events: a motion command decides where the reference places the robot.
         self.managers.commands.reset(env_ids)
         self.managers.events.reset(env_ids)
 

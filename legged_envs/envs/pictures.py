@@ -22,7 +22,7 @@ def draw_environments(sim: Simulation) -> tuple[np.ndarray, ...]:
     """Return a picture of each environment, from ``ViewerCfg.env_index`` on.
 
     Of more than ``MAX_PICTURES`` environments only the first ``FIRST_PICTURES`` are drawn. The
-    pictures of the others are grey, and a warning says so.
+    pictures of the others are grey, with a warning.
 
     Args:
         sim: Simulation that draws them.
@@ -50,7 +50,7 @@ class LiveWindow:
     """A window that shows an environment in real time, for ``render_mode="human"``.
 
     Args:
-        sim: Simulation whose environment ``ViewerCfg.env_index`` is shown.
+        sim: Simulation with the environment ``ViewerCfg.env_index`` to show.
         step_dt: Duration of one control step, s.
 
     Raises:

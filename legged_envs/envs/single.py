@@ -163,7 +163,7 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
 
 
 class EpisodeLimit(gym.wrappers.TimeLimit):
-    """Gymnasium's time limit, whose end is a termination if the task has a finite horizon."""
+    """Gymnasium's time limit, which terminates episodes of a task with a finite horizon."""
 
     def extend(self, steps: int) -> None:
         """Let episodes last longer than the task's own time limit.

@@ -31,10 +31,10 @@ class TaskSpec(EnvSpec):
 
     @property
     def max_episode_steps(self) -> int | None:
-        """Time limit of an episode, control steps: at most that of the environment.
+        """Time limit of an episode, control steps: at most the environment's limit.
 
         A ``TimeLimit`` sets it to its own limit. A warning follows if the environment ends its
-        episodes earlier: one that is wrapped after it was made does not learn of a longer limit.
+        episodes earlier: an environment that is wrapped later does not learn of a longer limit.
         """
         return self._max_episode_steps
 

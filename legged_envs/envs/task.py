@@ -28,7 +28,7 @@ class Evaluation(NamedTuple):
     environments."""
 
     terminated: torch.Tensor
-    """Environments whose episode the task ends. Shape: (N,), bool."""
+    """Environments with an episode that the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
     """Reward of the transition. Shape: (N,)."""
     cost: torch.Tensor
@@ -36,7 +36,7 @@ class Evaluation(NamedTuple):
     costs: torch.Tensor
     """Cost terms in the order of :attr:`Task.cost_names`. Shape: (N, K)."""
     truncated: torch.Tensor | None = None
-    """Environments whose episode the task cuts off without a failure. Shape: (N,), bool.
+    """Environments with an episode that the task cuts off without a failure. Shape: (N,), bool.
 
     None: no environment. The time limit is not a part of this: ``TimeLimit`` enforces it.
     """
@@ -82,7 +82,7 @@ class Task(ABC):
     The environment is then built when it is first used.
     """
     actions_are_targets = True
-    """True if the joint targets are a function of the action alone, that of ``cfg.actions``."""
+    """True if the joint targets depend only on the action, as defined by ``cfg.actions``."""
 
     def __init__(self, cfg: "TaskCfg"):
         self.cfg = cfg
@@ -181,7 +181,8 @@ class Task(ABC):
         return {}
 
     def state_template(self) -> State:
-        """Return what a state must look like: that of :meth:`state`, None for what may differ."""
+        """Return what a state must look like: the structure of :meth:`state`, with None for entries
+        that may differ."""
         return self.state()
 
     def check_state(self, state: State) -> None:

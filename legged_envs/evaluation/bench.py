@@ -1,4 +1,5 @@
-"""Benchmark of a task: environment steps per second, next to the physics engine alone."""
+"""Benchmark of a task: environment steps per second, next to the physics engine without an
+environment."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ MIN_STEPS = 6
 """Least number of control steps in a round."""
 
 MAX_STEPS = 25
-"""Largest number of control steps in a round: the engine alone resets no robot that falls."""
+"""Largest number of control steps in a round: the engine resets no robot that falls."""
 
 COLUMN_HEADS = (
     "envs",
@@ -93,7 +94,8 @@ def _measure_engine(envs: VectorEnv, rounds: int) -> np.ndarray:
 
 
 def _measure_mujoco(envs: VectorEnv, rounds: int) -> np.ndarray:
-    """Measure environment steps and `mujoco.batch` alone, on its default number of threads.
+    """Measure environment steps and `mujoco.batch` without an environment, on its default number of
+    threads.
 
     Both start from the same state, with the same targets.
 
@@ -123,7 +125,7 @@ def _measure_mujoco(envs: VectorEnv, rounds: int) -> np.ndarray:
             envs.step(action)
             seconds[i, 0] += time.perf_counter() - begun
             targets.append(ctrl.copy())
-        # The engine alone repeats the steps of this round, from the same states.
+        # The engine repeats the steps of this round, from the same states.
         raw.state[:] = first_state
         for target in targets:
             raw_ctrl[:] = target
@@ -172,7 +174,8 @@ def main(
     device: str = "cpu",
     sizes: Sequence[int] = (),
 ) -> None:
-    """Time environment steps and, interleaved with them, the engine alone. Print the medians.
+    """Time environment steps and, interleaved with them, steps of only the engine. Print the
+    medians.
 
     Args:
         task_id: Registered id of the task.
@@ -186,7 +189,7 @@ def main(
     whole_number("rounds", rounds)
     if quick:
         rounds = min(rounds, 2)
-    # PyTorch's threads would compete with those of the engine.
+    # PyTorch's threads would compete with the engine's threads.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -54,7 +54,7 @@ TERMINATIONS_PREFIX = "/termination/"
 def command_ranges(cfg: TaskCfg) -> dict[str, Range]:
     """Return the ranges of the velocity commands of an evaluation, by name, m/s and rad/s.
 
-    Each is the intersection of the range in `COMMAND_RANGES` with that of the task. If the
+    Each is the intersection of the range in `COMMAND_RANGES` with the task's range. If the
     intersection is empty, it is the range of the task.
     """
     command = cast(VelocityCommandCfg, cfg.commands["velocity"])
@@ -77,8 +77,8 @@ def _common_range(evaluated: Range, trained: Range) -> Range:
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """Return the configuration for evaluating a task.
 
-    Randomisation and observation noise are those of the training. Disturbances, such as pushes, are
-    removed. The velocity command is drawn once per episode and does not change.
+    Randomisation and observation noise are the same as in the training. Disturbances, such as
+    pushes, are removed. The velocity command is drawn once per episode and does not change.
     """
     # Pushes and the like would hide how well a command is followed.
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
@@ -86,7 +86,7 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     if kind_of(cfg).has_velocity_command:
         for name, span in command_ranges(cfg).items():
             changes[f"commands.velocity.{name}"] = span
-        # Standing is evaluated in a rollout of its own.
+        # Standing is evaluated in a separate rollout.
         changes["commands.velocity.standing_fraction"] = 0.0
         changes["commands.velocity.kind_ranges"] = {}
         # Longer than any episode: the command stays.

@@ -61,7 +61,7 @@ class Evaluator:
         harsh: True: harsh conditions (:mod:`legged_envs.evaluation.harsh`).
 
     Raises:
-        ValueError: With ``harsh``, if the task does not follow velocity commands alone.
+        ValueError: With ``harsh``, if the task has other commands than velocity commands.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Evaluator:
         trained = cfg
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
-        # The physics are those of the task, also for a policy that was trained on coarser ones.
+        # The physics are the task's, also for a policy that was trained on coarser physics.
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
         if harsh:
             check_can_be_harsh(task_id, trained)
@@ -136,8 +136,8 @@ class Evaluator:
     ) -> Rollout:
         """Run a policy for one episode in each environment, and measure every step.
 
-        All rollouts have the same number of steps, `EPISODE_SECONDS` of the metrics. Robots whose
-        episode terminates earlier are simulated further, but marked as no longer alive.
+        All rollouts have the same number of steps, `EPISODE_SECONDS` of the metrics. Robots with a
+        terminated episode are simulated further, but marked as no longer alive.
 
         Args:
             policy: Function from observations, one argument per group, to actions.
@@ -157,7 +157,7 @@ class Evaluator:
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))
             observation, reward, terminated, _, info = self._envs.step(action)
-            # Robots that fell go on in the simulation, and are not counted from then on.
+            # Robots that fell stay in the simulation, but are not counted from then on.
             upright = upright & ~terminated
             alive.append(upright)
             rows.append(self._copied_measures({**info, "reward": reward}))

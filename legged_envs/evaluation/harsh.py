@@ -63,7 +63,7 @@ EPISODE_SECONDS = sum(seconds for seconds, _ in PHASES)
 """Duration of an episode, s."""
 
 STOP_SECONDS = EPISODE_SECONDS - PHASES[-1][0]
-"""Time at which the last command to stand still begins, s."""
+"""Start of the last command to stand still, s."""
 
 SPEED_SHARE = (0.8, 1.0)
 """Range of the velocity on rough ground, as a share of the largest forward velocity."""
@@ -83,7 +83,7 @@ class HarshCommandCfg(VelocityCommandCfg):
     """Configuration of velocity commands that follow ``PHASES``, at the ends of their ranges."""
 
     forwards: bool = False
-    """True if robots only walk straight ahead, as on rough ground, which they are to cross."""
+    """True if robots only walk straight ahead, as on rough ground, which they must cross."""
 
     def build(self, env: Env) -> "HarshCommand":
         """Make the commands of an environment.
@@ -176,7 +176,7 @@ def payload_range(sim: "Simulation") -> tuple[float, float]:
     """
     masses = sim.default_parameter("body_mass")[0]
     total = masses.sum().item()
-    # These masses begin with the base: they leave out MuJoCo's world body.
+    # The base is the first of these masses: they leave out MuJoCo's world body.
     most_off = (1.0 - LEAST_BASE) * masses[0].item()
     low, high = PAYLOAD_SHARE
     return max(low * total, -most_off), high * total
@@ -186,7 +186,7 @@ def check_can_be_harsh(task_id: str, cfg: TaskCfg) -> None:
     """Check that a task can be evaluated under harsh conditions.
 
     Raises:
-        ValueError: If it does not follow velocity commands alone.
+        ValueError: If it has other commands than velocity commands.
     """
     if not kind_of(cfg).follows_velocity:
         raise ValueError(
@@ -200,7 +200,7 @@ def harsh_cfg(cfg: TaskCfg, trained: TaskCfg) -> TaskCfg:
 
     Args:
         cfg: Configuration of the usual evaluation.
-        trained: Configuration of the training, whose ranges of commands are used.
+        trained: Configuration of the training, with the ranges of commands.
 
     Returns:
         A changed copy of ``cfg``.
@@ -244,7 +244,7 @@ def commanded_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
 
 
 def clipped_commands(cfg: TaskCfg) -> list[str]:
-    """Return the names of commands that are slower than those of a usual evaluation.
+    """Return the names of commands that are slower than in a usual evaluation.
 
     They are clipped to the ranges of the training.
 

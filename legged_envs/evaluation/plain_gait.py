@@ -1,4 +1,4 @@
-"""The gait command of robots in a plain loop, from the contract of their policy alone."""
+"""The gait command of robots in a plain loop, from only the contract of their policy."""
 
 import math
 from collections.abc import Callable

@@ -108,7 +108,7 @@ TERMS: dict[str, Callable[["PlainLoop", mujoco.MjData, int], np.ndarray]] = {
 class PlainLoop:
     """Robots on flat ground under a policy, one `MjData` each.
 
-    The model is that of the robot. Gains, limits, joint order and pose are those of the contract.
+    The model comes from the robot. Gains, limits, joint order and pose come from the contract.
 
     Args:
         source: ONNX file with a contract, or a policy of another framework.
@@ -262,7 +262,7 @@ class PlainLoop:
             del past[self._oldest :]
         self.action = np.clip(actions, -self._action_limit, self._action_limit)
         for i, data in enumerate(self.data):
-            # The gait moves all joints, and the action corrects those that it drives.
+            # The gait moves all joints, and the action corrects the joints that it drives.
             target = self._rest_target + self._lift(i)
             driven = target[self._driven] + self._action_scale * self.action[i]
             target[self._driven] = np.fmax(np.fmin(driven, self._target_high), self._target_low)
@@ -327,7 +327,7 @@ class _OnnxNetwork:
         # Without the files that a stranger's model may name for its weights.
         model = onnx.load(str(path), load_external_data=False)
         self.contract = _read_contract(path, model.metadata_props)
-        # The slowest of the runtimes, and the one that needs no further package.
+        # The slowest runtime, which needs no further package.
         self._evaluator: Any = ReferenceEvaluator(model)
         self._memory: dict[str, np.ndarray] = {}
 
@@ -425,5 +425,5 @@ def _swing_table(gait: dict[str, Any], names: Sequence[str]) -> np.ndarray:
     feet = []
     for turns in gait.get("swing", ()):
         feet.append([turns.get(name, 0.0) for name in names])
-    # Without a gait there are no rows, and the shape is still that of a table.
+    # Without a gait there are no rows, but the shape is still two-dimensional.
     return np.array(feet).reshape(-1, len(names))

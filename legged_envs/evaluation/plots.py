@@ -17,7 +17,7 @@ CURVE_COLUMNS = 4
 """Number of plots next to each other in the figure of `draw_curves`."""
 
 PLOT_WIDTH = 3.4
-"""Width of a plot of `draw_curves` with the numbers beside it, inches."""
+"""Width of a plot of `draw_curves` with the numbers next to it, inches."""
 
 PLOT_HEIGHT = 2.4
 """Height of a plot of `draw_curves` with the title above and the numbers below it, inches."""
@@ -221,7 +221,7 @@ def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, c
     first_end = min(line.steps[-1] for line in lines)
     reached = int(np.searchsorted(steps, first_end, side="right"))
     axis.plot(steps[:reached], mean[:reached], color=colour, label=_plain_label(label))
-    # The dashed part begins at the last point of the solid one.
+    # The dashed part starts at the last point of the solid part.
     rest = slice(max(reached - 1, 0), None)
     axis.plot(steps[rest], mean[rest], color=colour, linestyle="--", linewidth=1.0)
 
@@ -243,7 +243,7 @@ def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
 def _plain_label(label: str) -> str:
     """Return a path in a form that a legend shows.
 
-    Matplotlib hides labels that begin with an underscore, and reads formulas between dollar signs.
+    Matplotlib hides labels that start with an underscore, and reads formulas between dollar signs.
     """
     escaped = label.replace("$", r"\$")
     if label.startswith("_"):

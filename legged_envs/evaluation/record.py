@@ -75,9 +75,9 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
         show: Reports the progress. An error that it raises aborts the recording.
 
     Returns:
-        The dataset. Its observations are vectors if the policy takes the group `policy` alone, else
-        dicts of all groups. Its metadata are `task_id`, `policy`, `noise`, `seed`, `made_with`,
-        `contract`, `cost_names` and `cost_limits`.
+        The dataset. Its observations are vectors if the policy takes only the group `policy`, and
+        otherwise dicts of all groups. Its metadata are `task_id`, `policy`, `noise`, `seed`,
+        `made_with`, `contract`, `cost_names` and `cost_limits`.
 
     Raises:
         FileExistsError: If there is a dataset of this name.
@@ -152,7 +152,7 @@ def _dataset_file(
 
 
 def _dataset_contract(task_id: str, core: CoreVectorEnv) -> Contract:
-    """Return what the numbers of observations and actions mean, as JSON has it."""
+    """Return the meaning of each number of observations and actions, as JSON values."""
     entries = contract(task_id, core)
     return {name: value for name, value in entries.items() if name not in UNRECORDED_ENTRIES}
 
@@ -208,7 +208,7 @@ def _episodes(
         if len(ended):
             for group, name in names.items():
                 present.add(f"final_{name}", info["final_obs"][group][ended], ended)
-            # Environments that have given their share go on, and are not recorded.
+            # Environments that have given their share continue without being recorded.
             for env_id in ended[wanted[ended] > 0].tolist():
                 yield present.take(env_id)
             wanted[ended] = (wanted[ended] - 1).clamp(min=0)
@@ -298,7 +298,7 @@ def _make_recorded_env(dataset: Any, task_id: str) -> Any:
 
 
 def _differing_entry(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str | None:
-    """Return the first entry that differs from that of a dataset, None if all agree."""
+    """Return the first entry that differs from a dataset's entry, None if all agree."""
     earlier = is_earlier_version(dict(recorded))
     # `inputs` holds everything that `observation` does.
     skipped = ["observation"]

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 VIDEO_FILE = "video.mp4"
-"""Name of the film in a run folder."""
+"""Name of the video in a run folder."""
 
 TRACKING_FILE = "tracking.png"
 """Name of the plot of tracking errors in the run folder of a mimic training."""
 
 LARGEST_PICTURE = 2**28
-"""Largest size of a film or picture that is put into the page, bytes."""
+"""Largest size of a video or picture in the page, bytes."""
 
 SESSION_COLUMNS = ("started", "update", "command", "hardware", "commits", "versions")
 """Names of the entries of a session that the page shows. A session is one process of a run."""
@@ -108,8 +108,7 @@ def compare(runs: Sequence[Path]) -> None:
 def comparison(runs: Sequence[Run]) -> Table:
     """Return a table with a column for each run.
 
-    Where runs differ in their seed alone, there is also a column for their mean ± standard
-    deviation.
+    Runs that differ only in their seed also get a column for their mean ± standard deviation.
     """
     groups = group_by_configuration(runs)
     several = {label: group for label, group in groups.items() if len(group) > 1}
@@ -194,7 +193,7 @@ def _shown(value: object) -> str:
 def page(runs: Sequence[Run], default_config: DefaultConfig) -> str:
     """Return the HTML of a page about runs.
 
-    Runs that differ in their seed alone are drawn as one curve, with their spread.
+    Runs that differ only in their seed are drawn as one curve, with their spread.
 
     Args:
         runs: Finished or unfinished runs.
@@ -275,7 +274,7 @@ def _costs(label: str, group: Sequence[Run]) -> str:
 
 
 def _pictures(run: Run) -> str:
-    """Return the film and the plots of a run, an empty text if it has none."""
+    """Return the video and the plots of a run, an empty text if it has none."""
     from legged_envs.evaluation.plots import draw_crossings
 
     # Everything is embedded: the page can be sent as one file.
@@ -311,7 +310,7 @@ def _base64(path: Path) -> str:
 
 
 def _configuration(label: str, group: Sequence[Run], default_config: DefaultConfig) -> str:
-    """Return what is not as by default, and the whole configuration below it."""
+    """Return the options with changed values, and the whole configuration below them."""
     differences = group[0].differences(default_config)
     if differences is None:
         html = f"<p>{escape(label)}: this installation does not know the task and its defaults.</p>"

@@ -165,7 +165,7 @@ class Run:
         # The module of another package may raise anything.
         try:
             values = default_config(self.task_id)
-            # Both sides as JSON has them: a tuple is a list in the file of the run.
+            # Both sides as JSON values: a tuple is a list in the file of the run.
             default = json.loads(json.dumps(values, default=as_json))
             options = (SEED_OPTION, *INCIDENTAL_OPTIONS)
             return find_differences(
@@ -304,7 +304,7 @@ def without_options(config: Mapping[str, Any], options: Sequence[str]) -> dict[s
 
 
 def find_differences(values: Sequence[JsonValue], path: str = "") -> dict[str, list[JsonValue]]:
-    """Return where nested dicts, as JSON has them, differ.
+    """Return the paths at which nested dicts of JSON values differ.
 
     Args:
         values: The dicts.

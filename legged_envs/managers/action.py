@@ -70,7 +70,7 @@ class ActionManager(Manager):
         """Actions of two control steps ago, 0 where the episode had none. Shape: (num_envs,
         size)."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
-        """Environments whose actions act one step late. Shape: (num_envs, 1), bool."""
+        """Environments with actions that act one step late. Shape: (num_envs, 1), bool."""
         # One term that drives every joint needs no copy of the default targets in each step.
         self._drives_all_joints = len(self.terms) == 1 and self.size == robot.num_joints
         holds_position = torch.tensor(

@@ -13,7 +13,7 @@ from legged_envs.tables import Table
 class CommandManager(Manager):
     """Holds the command terms by name and calls them.
 
-    :class:`~legged_envs.mdp.commands.CommandTerm` says when each of its methods is called.
+    :class:`~legged_envs.mdp.commands.CommandTerm` describes when each of its methods is called.
 
     Args:
         env: The environment that the terms see.

@@ -23,7 +23,7 @@ DEFAULT_PURPOSES: dict[Mode, Purpose] = {
 }
 """Default of :attr:`EventTermCfg.purpose` for each mode.
 
-The purpose says when an event is left out: while a policy is watched or evaluated.
+The purpose decides when an event is left out: while a policy is watched or evaluated.
 """
 
 
@@ -96,7 +96,7 @@ class EventManager(Manager):
                 self._call(name, env_ids)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        # Timers start at a reset too, so that an episode does not begin in the middle of a wait.
+        # Timers start at a reset too, so that an episode does not start in the middle of a wait.
         self.apply("reset", env_ids)
         for name in self._timers:
             self._restart_timer(name, env_ids)

@@ -66,7 +66,7 @@ class Manager(Stateful, TableRepr):
 
 
 class TermManager(Manager, ABC):
-    """A manager whose terms are functions of the environment, evaluated in every step.
+    """A manager with terms that are functions of the environment, evaluated in every step.
 
     Args:
         env: The environment that the terms see.

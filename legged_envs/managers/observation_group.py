@@ -139,7 +139,7 @@ class ObservationGroup(TermManager):
         if not self.noisy:
             for row in (noise, offset, dropout):
                 row.zero_()
-        # Random numbers are drawn for these columns alone.
+        # Random numbers are drawn only for these columns.
         self._noisy_columns = _span_of_nonzero(noise)
         self._noise = noise[self._noisy_columns] / DRAW_HALF_WIDTH
         self._lossy_columns = _span_of_nonzero(dropout)
@@ -212,7 +212,7 @@ class ObservationGroup(TermManager):
         self.value = value
 
     def compute_rows(self, env_ids: torch.Tensor) -> torch.Tensor:
-        """Make the first observation of episodes that begin.
+        """Make the first observation of new episodes.
 
         Args:
             env_ids: Environments with a new episode, shape (n,).

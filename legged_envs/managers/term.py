@@ -26,7 +26,7 @@ def check_function(
     """Check that ``func`` can be called with positional arguments and parameters by name.
 
     Args:
-        where: Name of the term, which the error begins with.
+        where: Name of the term, which comes first in the error.
         func: The function of the term.
         first: Names of the positional arguments.
         params: Keyword arguments.

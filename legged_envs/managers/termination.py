@@ -48,9 +48,9 @@ class TerminationManager(TermManager):
         self.reasons = torch.zeros_like(self.columns)
         """Conditions that ended an episode in the last step. Shape: (num_envs, num_terms), bool."""
         self.terminated = self.reasons.any(1)
-        """Environments whose episode failed in the last step. Shape: (num_envs,), bool."""
+        """Environments with an episode that failed in the last step. Shape: (num_envs,), bool."""
         self.time_outs = self.reasons.any(1)
-        """Environments whose episode a term truncated in the last step. Shape: (num_envs,),
+        """Environments with an episode that a term truncated in the last step. Shape: (num_envs,),
         bool."""
         is_failure = [not term.time_out for term in cfg.values()]
         self._is_failure = torch.tensor(is_failure, device=env.device)

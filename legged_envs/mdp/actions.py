@@ -103,7 +103,7 @@ class JointAction:
         self.index = env.robot.joint_index(self.joints)
         """Index that selects the joints of this term in a tensor (…, num_joints).
 
-        A slice if they are evenly spaced, else a tensor (size,), int64.
+        A slice if they are evenly spaced, otherwise a tensor (size,), int64.
         """
         # Only positions have a default; velocities and torques are around 0.
         if cfg.kind == "position":

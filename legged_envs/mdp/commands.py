@@ -1,4 +1,4 @@
-"""The interface of commands, which tell the policy what to do, and the velocity command."""
+"""The interface of commands, which the policy must follow, and the velocity command."""
 
 import math
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ class CommandTerm(Stateful, ABC):
     value: torch.Tensor
     """Present command of each environment. Shape: (num_envs, size)."""
     moving: torch.Tensor
-    """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
+    """1 where the command asks the robot to move, otherwise 0. Shape: (num_envs,), float32."""
     still: torch.Tensor
     """1 where the command asks the robot to stand still: 1 − ``moving``. Shape: (num_envs,),
     float32."""
@@ -107,7 +107,7 @@ class VelocityCommandCfg(Configuration):
     resampling_time_s: tuple[float, float] = (10.0, 10.0)
     """Range of the time for which a command is kept, s."""
     standing_fraction: float = 0.1
-    """Probability that a drawn command is to stand still, 0 to 1."""
+    """Probability that a drawn command is zero, so that the robot must stand still, 0 to 1."""
     small_command: float = 0.0
     """Linear commands with a norm up to this value are set to 0, m/s. LeggedGym-Ex has 0.2."""
     heading: bool = False
@@ -296,11 +296,11 @@ class VelocityCommand(CommandTerm):
         if self.cfg.small_command > 0.0:
             speed = torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True)
             command[:, :2] *= speed > self.cfg.small_command
-        # After the small commands: a robot that is to stand also gets no turn.
+        # After the small commands: a robot that must stand also gets no turn.
         standing = draw[:, 4] < self.cfg.standing_fraction
         command[standing] = 0.0
-        # Tensors that terms read are replaced, not written: readers may hold those of the last
-        # step.
+        # Tensors that terms read are replaced, not written: readers may hold the tensors of the
+        # last step.
         self.heading = self.heading.index_copy(0, env_ids, draw[:, 3])
         self._steering[env_ids] = ~standing
         if self.cfg.heading and self.cfg.heading_fraction < 1.0:

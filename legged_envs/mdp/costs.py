@@ -1,10 +1,10 @@
 """Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 where the constraint is satisfied.
 
 Costs are never negative. Each describes one transition. Its limit in
-:class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the number of joints, F that
-of feet, q are joint positions, τ torques, g the unit gravity vector in the base frame, v_f the
-velocity of a foot, and 1[…] is 1 where the condition holds and else 0. "Kim et al. 2024" is
-"Stage-Wise-CMORL".
+:class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the number of joints, F the
+number of feet, q are joint positions, τ torques, g the unit gravity vector in the base frame, v_f
+the velocity of a foot, and 1[…] is 1 where the condition holds and 0 elsewhere. "Kim et al. 2024"
+is "Stage-Wise-CMORL".
 """
 
 import math
@@ -153,7 +153,7 @@ def stumble(
     force = env.robot.contact_force_w[:, env.robot.feet]
     horizontal = torch.linalg.vector_norm(force[..., :2], dim=-1)
     vertical = force[..., 2].abs()
-    # Friction alone, with a coefficient below the ratio, cannot cause it.
+    # Friction with a coefficient below the ratio cannot cause it.
     return (horizontal > ratio * vertical).any(1).float()
 
 

@@ -70,7 +70,7 @@ def randomize_base_mass(
         range: Bounds of the added mass, kg. Negative values make the base lighter.
         most_share: Largest part of the base's mass by which a light robot changes: if the upper
             bound is more, both bounds are scaled down until it is as much. None: the bounds are
-            those of ``range`` for any robot.
+            ``range`` for any robot.
 
     Raises:
         ValueError: The lower bound leaves a base without mass.
@@ -290,7 +290,7 @@ def drop(
     place = draw[:, 1:3] + draw.new_tensor((start_x, start_y))
     if sim.ground is not None:
         place = place + sim.ground.origins[chosen, :2]
-    # Places of the feet are those of the pose that the other events have written.
+    # The feet are where the pose of the other events has put them.
     sim.forward(chosen)
     feet = sim.foot_pos_w[chosen] - sim.root_pos_w[chosen].unsqueeze(1)
     sole = feet[..., 2].amin(1) - sim.robot.foot_radius

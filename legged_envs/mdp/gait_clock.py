@@ -19,7 +19,7 @@ STATIONARY_ANGLE = 0.1
 class GaitClockCfg(Configuration):
     """Configuration of a gait clock: times of standing and swinging in a stride of fixed duration.
 
-    The defaults are those of ``g1`` in LeggedGym-Ex.
+    The defaults equal ``g1`` in LeggedGym-Ex.
     """
 
     period: float = 0.8

@@ -27,7 +27,7 @@ GAITS: Mapping[str, tuple[float, float, float]] = {
 
 With the time t of the stride, the phases of the legs are t + θ1 + θ2 + θ3 (front left), t + θ2
 (front right), t + θ3 (rear left) and t + θ1 (rear right), modulo 1. Diagonal feet swing together in
-a trot, those of a side in a pace, those of an end in a bound, and all feet in a pronk.
+a trot, the feet of one side in a pace, the front or rear feet in a bound, and all feet in a pronk.
 """
 
 STYLE = ("period", "clearance", "height", "pitch")
@@ -87,7 +87,7 @@ class GaitCommandCfg(Configuration):
     :func:`~legged_envs.mdp.gait_curriculum.widen_gait_commands` raises it for each gait.
     """
     velocity: str = "velocity"
-    """Name of the velocity command. While it is to stand still, all feet should stand."""
+    """Name of the velocity command. While the command is zero, all feet should stand."""
 
     def build(self, env: Env) -> "GaitCommand":
         """Make the gait commands of all environments of ``env``.
@@ -264,8 +264,8 @@ class GaitCommand(CommandTerm):
         level = self.level[gait].unsqueeze(1)
         style = self._middle + (2.0 * draw[:, 1:5] - 1.0) * level * self._half_width
         command = torch.cat((self._offsets[gait], style), dim=1)
-        # Tensors that terms read are replaced, not written: readers may hold those of the last
-        # step.
+        # Tensors that terms read are replaced, not written: readers may hold the tensors of the
+        # last step.
         self.gait_index = self.gait_index.index_copy(0, env_ids, gait)
         self.value = self.value.index_copy(0, env_ids, command)
         shortest, longest = self.cfg.resampling_time_s
@@ -314,7 +314,7 @@ class GaitCommand(CommandTerm):
         self.hold(value)
 
     def advance(self) -> None:
-        """Advance the strides by one control step, and draw the commands whose time is over."""
+        """Advance the strides by one control step, and draw the commands that are due."""
         step_dt = self._env.step_dt
         share = torch.nn.functional.one_hot(self.gait_index, len(self.cfg.gaits))
         self.gait_time = self.gait_time + share * step_dt
@@ -335,12 +335,11 @@ class GaitCommand(CommandTerm):
         self.contact_schedule = contact_probability(self.foot_phase)
         """Probability that each foot should be on the ground. Shape: (num_envs, num_feet).
 
-        It is that of :func:`contact_probability`, or 1 while the velocity command is to stand
-        still.
+        It is the value of :func:`contact_probability`, or 1 while the velocity command is zero.
         """
 
     def _follow_velocity(self) -> None:
-        """Let all feet stand where the velocity command is to stand still."""
+        """Let all feet stand where the velocity command is zero."""
         terms = self._env.commands.terms
         check_known(
             "GaitCommandCfg.velocity: there is no command", (self.cfg.velocity,), terms, "commands"
@@ -357,7 +356,7 @@ def contact_probability(phase: torch.Tensor) -> torch.Tensor:
 
     C(φ) = Φ(φ) (1 − Φ(φ − 0.5)) + Φ(φ − 1) (1 − Φ(φ − 1.5)), with the distribution function Φ of a
     normal distribution with standard deviation :data:`KAPPA`. The paper writes it with von Mises
-    distributions; the formula is that of its code (``_step_contact_targets``).
+    distributions; the formula is taken from its code (``_step_contact_targets``).
 
     Args:
         phase: φ, in [0, 1). Shape: any.

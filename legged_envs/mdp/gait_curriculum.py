@@ -18,13 +18,14 @@ def widen_gait_commands(
     gait: str = "gait",
     velocity: str = "velocity",
 ) -> torch.Tensor:
-    """Widen the ranges of the gaits that ended episodes followed well, and those of the velocity.
+    """Widen the ranges of the gaits that ended episodes followed well, and the ranges of the
+    velocity.
 
     An episode followed its commands well if each reward of ``thresholds`` summed up to more than
     this share of its largest sum. Every such episode raises the level of its gaits: by ``step``
     times the share of the episode that each gait had. A level of 1 opens the whole ranges of
     :class:`~legged_envs.mdp.gait_command.GaitCommandCfg`. The ranges of the velocity command are
-    those of its configuration, times ``slowest`` at level 0 and times 1 at a mean level of 1.
+    its configured ranges, times ``slowest`` at level 0 and times 1 at a mean level of 1.
 
     Walk These Ways (Margolis and Agrawal 2022) raises the probability of cells of a grid of
     velocities, for each gait, by 0.2 for each success.
@@ -62,7 +63,7 @@ def widen_gait_commands(
 
 
 def _scale_velocity(env: Env, name: str, share: float) -> None:
-    """Set the ranges of a velocity command to those of its configuration, times ``share``."""
+    """Set the ranges of a velocity command to its configured ranges, times ``share``."""
     command = env.commands.terms[name]
     for field in VELOCITY_RANGES:
         low, high = getattr(command.cfg, field)

@@ -12,7 +12,7 @@ def gait_offsets(env: Env, gait: str = "gait") -> Tensor:
     """Return cos 2π θ_i of the gait's three offsets: 1 for 0, and −1 for half a stride. Size: 3.
 
     A mirror image of a robot has the offsets (−θ1, θ2, −θ3) if the time of its stride is later by
-    θ1 + θ3. So the cosines are those of the robot.
+    θ1 + θ3. Therefore a robot and its mirror image have the same cosines.
 
     Args:
         gait: Name of the gait command.

@@ -73,8 +73,8 @@ def tracking_stance(
 ) -> Tensor:
     """Return the reward for feet that touch the ground while they should, 0 to 1.
 
-    It is 1 − Σ_f C_f (1 − c_f) / 4, with c_f = 1 if foot f touches the ground, else 0. The paper
-    has no such term. Without it, robots hop twice in a long stride of a pronk.
+    It is 1 − Σ_f C_f (1 − c_f) / 4, with c_f = 1 if foot f touches the ground, otherwise 0. The
+    paper has no such term. Without it, robots hop twice in a long stride of a pronk.
 
     Args:
         gait: Name of the gait command.

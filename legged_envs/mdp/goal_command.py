@@ -86,7 +86,7 @@ class GoalCommand(CommandTerm):
         sim = self._env.sim
         draw = self._random.uniform(self._low, self._high, 3, env_ids)
         x, y, heading = draw.unbind(1)
-        # Of the base, as the goal is one of the base.
+        # The distance of the base, because the goal is a place for the base.
         height = sim.robot.base_height if self.cfg.height is None else self.cfg.height
         z = torch.full_like(x, height)
         if sim.ground is not None:
@@ -96,8 +96,8 @@ class GoalCommand(CommandTerm):
             y = y + origins[:, 1]
             z = z + sim.ground.height(x, y)
         goal_w = torch.stack((x, y, z), dim=1)
-        # Tensors that terms read are replaced, not written: readers may hold those of the last
-        # step.
+        # Tensors that terms read are replaced, not written: readers may hold the tensors of the
+        # last step.
         self.goal_w = self.goal_w.index_copy(0, env_ids, goal_w)
         self.heading = self.heading.index_copy(0, env_ids, heading)
         self.elapsed = self.elapsed.index_fill(0, env_ids, 0.0)

@@ -1,8 +1,9 @@
 """Reward terms for reaching a goal: functions ``term(env, **params)`` → (num_envs,) float32.
 
-The goal is that of a :class:`~legged_envs.mdp.goal_command.GoalCommand`. d is the vector from the
+A :class:`~legged_envs.mdp.goal_command.GoalCommand` gives the goal. d is the vector from the
 base to the goal, m. v and ω are the base's linear and angular velocity in the base frame, m/s and
-rad/s. t_left is the time until the end of the episode, s. 1[…] is 1 if the condition holds, else 0.
+rad/s. t_left is the time until the end of the episode, s. 1[…] is 1 if the condition holds,
+otherwise 0.
 """
 
 import torch
@@ -16,7 +17,7 @@ def _is_due(
     duration: float,
     command: str,
 ) -> Tensor:
-    """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, else 0.
+    """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, 0 before.
 
     Shape: (num_envs,). An episode at the goal then has a total of 1, whatever the duration is.
     """

@@ -62,7 +62,7 @@ class MotionCommandCfg(Configuration):
     """Behaviour after the last frame of a clip.
 
     ``"loop"``: start again. ``"hold"``: stay in the last frame. ``"clip"``: start again if
-    ``Motion.loop`` of the clip is True, else hold.
+    ``Motion.loop`` of the clip is True, otherwise hold.
     """
     starts: StartCfg = field(default_factory=StartCfg)
     """Choice of the clip and the time in it at which an episode starts.
@@ -133,7 +133,7 @@ class MotionCommand(CommandTerm):
     OPTIONAL = ("_pinned", "_withheld")
 
     available: torch.Tensor
-    """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
+    """1 where there is a reference to imitate, otherwise 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor
     """Positions of the reference's base at the times of the window, world frame, m.
 
@@ -177,7 +177,7 @@ class MotionCommand(CommandTerm):
         self.player = MotionPlayer(library, env.num_envs)
         """Player with the clip of each environment and the time in it.
 
-        This is the time of the robot's present state, one control step before that of the targets.
+        This is the time of the robot's present state, one control step before the targets.
         """
         self._body_ids = library.body_ids(robot.base_body, *self.key_bodies)
         self._sampler = StartSampler(library, cfg.starts)
@@ -314,8 +314,8 @@ class MotionCommand(CommandTerm):
             env_ids: Indices of environments that start an episode. Shape: (n,).
 
         Returns:
-            Indices of those of ``env_ids`` that have a clip to imitate, (m,), and the state of each
-            of these in its clip, (m, …).
+            Indices of the environments in ``env_ids`` with a clip, (m,), and their states in their
+            clips, (m, …).
         """
         followers = env_ids[self._has_reference[env_ids]]
         return followers, self.player.sample(env_ids=followers)

@@ -15,7 +15,7 @@ from legged_envs.robots import RobotCfg
 def command(env: Env, name: str = "velocity") -> Tensor:
     """Return the present command, for example (vx m/s, vy m/s, ωz rad/s) of a velocity command.
 
-    Size: that of the command.
+    Size: the size of the command.
 
     Args:
         name: Name of the command.
@@ -115,7 +115,7 @@ def base_com_offset(env: Env) -> Tensor:
 def gain_scale(env: Env) -> Tensor:
     """Return the factors by which domain randomisation multiplied kp and kd. Size: 2.
 
-    They are those of the first joint with both gains.
+    They are measured at the first joint with both gains.
 
     Raises:
         ValueError: No joint has both gains.
@@ -152,7 +152,7 @@ def reference_window(env: Env, motion: str = "motion") -> Tensor:
 
 
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
-    """Return 1 for robots with a motion clip to imitate at present, else 0. Size: 1.
+    """Return 1 for robots with a motion clip to imitate at present, 0 for the others. Size: 1.
 
     Args:
         motion: Name of the motion command.
@@ -167,7 +167,8 @@ def command_or_reference_velocity(
 ) -> Tensor:
     """Return the target velocity (vx, vy, ωz) in the base frame, m/s and rad/s. Size: 3.
 
-    It is the clip's velocity for robots that imitate a motion clip, else the velocity command.
+    It is the clip's velocity for robots that imitate a motion clip, and the velocity command for
+    the others.
 
     Args:
         command: Name of the velocity command.
@@ -187,7 +188,7 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     It is :func:`reference_window` with 6 more numbers after each frame: the vector from the robot's
     base to the reference's base in the base frame, m, and 2 (x, y, z) of the quaternion of the
     rotation between both, which is the rotation vector, rad, for small angles. It is 0 for robots
-    without a clip. Size: that of ``reference_window`` plus 6 for each frame.
+    without a clip. Size: the size of ``reference_window`` plus 6 for each frame.
 
     Args:
         motion: Name of the motion command.

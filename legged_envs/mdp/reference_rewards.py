@@ -1,6 +1,6 @@
 """Reward terms for imitating a motion clip: functions ``term(env, **params)`` → (num_envs,).
 
-The reference is that of a :class:`~legged_envs.mdp.motion_command.MotionCommand`. All terms except
+A :class:`~legged_envs.mdp.motion_command.MotionCommand` gives the reference. All terms except
 :func:`without_reference` are 0 for robots without a reference. x̂ is the value of x in the
 reference. q are joint positions, rad. g is the unit gravity vector in the base frame. v and ω are
 the linear and angular velocity of the base in the base frame, m/s and rad/s.
@@ -142,8 +142,8 @@ def reference_key_pos(
     """Return the reward for imitating the positions of the clip's key bodies: exp(−Σ ‖x − x̂‖² / σ).
 
     x are the positions of the key bodies (``MotionCommandCfg.key_bodies``) in the base frame, m,
-    and x̂ those of the clip. LeggedGym-Ex compares them in the world frame. It is 0 for robots
-    without a clip.
+    and x̂ the positions in the clip. LeggedGym-Ex compares them in the world frame. It is 0 for
+    robots without a clip.
 
     Args:
         sigma: σ, m². Source: 0.1 in LeggedGym-Ex.
@@ -162,8 +162,8 @@ def reference_foot_height(
 ) -> Tensor:
     """Return the reward for lifting the feet as the clip does: exp(−Σ (z − ẑ)² / σ).
 
-    z are the heights of the feet's origins above the ground, m, and ẑ those of the clip. All feet
-    must be key bodies of the motion command. It is 0 for robots without a clip. A robot that
+    z are the heights of the feet's origins above the ground, m, and ẑ the heights in the clip. All
+    feet must be key bodies of the motion command. It is 0 for robots without a clip. A robot that
     shuffles along instead of stepping loses little of the other rewards, but most of this one.
 
     Args:
@@ -177,7 +177,7 @@ def reference_foot_height(
 
 
 def foot_height_error(env: Env, motion: str = "motion") -> Tensor:
-    """Return the heights of the feet's origins above the ground minus those of the clip, m.
+    """Return the heights of the feet's origins above the ground minus the heights in the clip, m.
 
     Shape: (num_envs, num_feet).
 

@@ -4,7 +4,7 @@ A term with the name of a ``_reward_<name>`` in LeggedGym-Ex has the same formul
 docstring states otherwise. Symbols: q joint positions, q0 default joint pose, rad; τ joint torques,
 N·m; a_t actions; g unit gravity vector in the base frame; v and ω linear and angular velocity of
 the base in the base frame; v_f velocity of a foot's origin; c = (vx, vy, ωz) velocity command; 1[…]
-is 1 if the condition holds, else 0.
+is 1 if the condition holds, otherwise 0.
 
 Terms for motion clips (``reference_rewards.py``) and for goals (``goal_rewards.py``) can be
 imported from this module as well.
@@ -183,7 +183,7 @@ def action_smoothness(env: Env) -> Tensor:
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Return the number of penalised bodies with a contact force above ``threshold``.
 
-    The penalised bodies are those of the robot's configuration, for example thighs and shanks.
+    The robot's configuration defines the penalised bodies, for example thighs and shanks.
 
     Args:
         threshold: Contact force, N.
@@ -334,7 +334,7 @@ def trot(
 
 
 def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
-    """Return the part of ``trot`` that depends on contacts alone, by contact code. Shape: (16,)."""
+    """Return the part of ``trot`` that depends only on contacts, by contact code. Shape: (16,)."""
     (i, j), (k, m) = pairs
     scores = []
     for code in range(16):
@@ -363,7 +363,7 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
 
 
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return Σ (q − q0)², rad², while the command is zero, else 0.
+    """Return Σ (q − q0)², rad², while the command is zero, otherwise 0.
 
     It is the squared distance of the joints from the default pose q0.
 
@@ -376,7 +376,7 @@ def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is zero, else 0.
+    """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is zero, otherwise 0.
 
     Args:
         command: Name of the velocity command.
@@ -387,7 +387,7 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
 
 
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
-    """Return 1 if the command is zero and all feet are on the ground, else 0.
+    """Return 1 if the command is zero and all feet are on the ground, otherwise 0.
 
     Args:
         command: Name of the velocity command.

@@ -52,12 +52,12 @@ def _mirror_clock(robot: RobotCfg, size: int) -> Entries:
 
 
 def _mirror_joints(robot: RobotCfg, size: int) -> Entries:
-    """Swap the joints of the left for those of the right, with the signs of the robot."""
+    """Swap the joints of the left and the right, with the signs of the robot."""
     return [(robot.joint_names.index(name), sign) for name, sign in robot.mirror]
 
 
 def _mirror_feet(robot: RobotCfg, size: int) -> Entries:
-    """Swap the feet of the left for those of the right."""
+    """Swap the feet of the left and the right."""
     return [(foot, 1.0) for foot in robot.foot_mirror]
 
 

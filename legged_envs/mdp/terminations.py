@@ -13,7 +13,7 @@ from legged_envs.mdp.reference_rewards import foot_height_error
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
     """Return True if a terminating body has a contact force above ``threshold``.
 
-    The terminating bodies are those of the robot's configuration, for example the trunk.
+    The robot's configuration defines the terminating bodies, for example the trunk.
 
     Args:
         threshold: Contact force, N. Source: 10 N in LeggedGym-Ex.

@@ -40,7 +40,7 @@ class Timer(Stateful):
         self._earliest = NEVER
 
     def start(self, env_ids: torch.Tensor, seconds: torch.Tensor) -> None:
-        """Start the timers of some environments, also of those that are already running.
+        """Start the timers of some environments, also timers that are already running.
 
         Args:
             env_ids: Indices of environments. Shape: (n,).

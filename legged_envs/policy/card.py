@@ -1,4 +1,4 @@
-"""Model card of a policy: the page that people put beside it when they publish it."""
+"""Model card of a policy: the page that belongs to a published policy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +13,10 @@ CARD_FILE = "README.md"
 """File name of a model card, as model hubs show it."""
 
 LICENCE = "bsd-3-clause"
-"""Licence of the policies that ship with this package."""
+"""Licence of the pretrained policies of this package."""
 
 UNKNOWN_LICENCE = "unknown"
-"""Licence of other policies: it is for their authors to say."""
+"""Licence of other policies: their authors must choose it."""
 
 RESULTS = {
     "lin_vel_error": "error of the velocity, m/s",
@@ -55,7 +55,7 @@ def write_card(
         contract: Contract of the policy.
         cfg: Its task.
         weights: Policy file, which may hold the results of an evaluation.
-        is_shipped: True if the policy ships with this package.
+        is_shipped: True for a pretrained policy of this package.
     """
     licence = LICENCE if is_shipped else UNKNOWN_LICENCE
     completed = complete_contract(contract, cfg)
@@ -172,7 +172,7 @@ def make_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for row in rows:
-        # A bar would begin a new cell.
+        # A bar would start a new cell.
         cells = [cell.replace("|", "\\|") for cell in row]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

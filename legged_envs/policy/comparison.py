@@ -107,7 +107,7 @@ def _scale_without_wheels(scale: Any) -> Any:
 
 
 def nearly_equal(one: object, other: object) -> bool:
-    """Return True if two values, as JSON has them, agree but for the last digits of numbers.
+    """Return True if two JSON values agree except for the last digits of numbers.
 
     Lengths and angles that follow from a model are rounded differently by each kind of processor.
     """

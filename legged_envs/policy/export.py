@@ -68,7 +68,7 @@ def export(
         given = load_policy(weights)
     if half:
         halve_weights(weights)
-        # The network of the ONNX file has the rounded weights too.
+        # The rounded weights are also used for the ONNX file.
         given = load_policy(weights)
     save_onnx(onnx, given, {"inputs": given.inputs, **given.contract})
     return onnx, weights, scene
@@ -109,7 +109,7 @@ def export_card(task_id: str, policy: Path | None, folder: Path) -> Path:
 
 
 def check_exportable(policy: Policy, path: Path | None) -> None:
-    """Check that a contract has all that a control loop needs.
+    """Raise a ValueError if a contract lacks something that a control loop needs.
 
     Args:
         policy: The policy.
@@ -142,8 +142,8 @@ def scene_xml(cfg: TaskCfg) -> str:
     """Return the first robot of a task on a plane as MJCF.
 
     The model has the actuators, contacts and physics options of the simulation, and the default
-    pose as the keyframe `home`. Meshes are found where the robot's own file has them; `write_scene`
-    copies them.
+    pose as the keyframe `home`. Meshes keep the paths of the robot's own file; `write_scene` copies
+    them.
     """
     spec = scene_spec(cfg)
     folder = cfg.robot.path.parent

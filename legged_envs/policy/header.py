@@ -62,7 +62,7 @@ def record_evaluation(
 
 
 def without_nan(values: object) -> Any:
-    """Return values as JSON has them, with None instead of NaN and infinity.
+    """Return values as JSON values, with None instead of NaN and infinity.
 
     JSON has no such numbers, and other programs do not read a file that holds them.
 
@@ -82,8 +82,8 @@ def headline(evaluation: Facts) -> tuple[str, ...]:
     """Return the main results of an evaluation as texts, one for each of `HEADLINE_COLUMNS`.
 
     The first three are errors of the velocity command and falls, "-" if they were not measured. The
-    last one says how well clips were imitated, how many tiles were crossed and which reward was
-    earned.
+    last one describes how well clips were imitated, how many tiles were crossed and which reward
+    was earned.
     """
     clips = list(evaluation.get("clips", {}).values())
     # In the evaluation of a mimic task, the errors of the velocity command stand apart. They are

@@ -1,4 +1,5 @@
-"""Find the policy of a task: one that ships, one of a run, or one of another framework."""
+"""Find the policy of a task: a pretrained policy, the policy of a run, or a policy of another
+framework."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,12 +30,12 @@ def policy_and_task(
     Args:
         task_id: Registered id of the task.
         path: Policy file or run folder; None for the pretrained policy of the package.
-        changes: Changes to the task, on top of those that the policy was trained with.
-        clips: Names of the clips that a mimic task imitates; empty for those of the policy.
+        changes: Changes to the task, in addition to the changes of the policy's training.
+        clips: Names of the clips that a mimic task imitates; empty for the policy's clips.
         motions: Motion files to take clips from; empty for the motions of the task.
         description: File that describes a policy of another framework. None: `path` is a policy of
             this package, or its file also holds the description.
-        reading: What `motions` do not say about themselves, such as their frame rate. None: these
+        reading: Information that the files of `motions` lack, such as their frame rate. None: these
             files are complete.
 
     Returns:
@@ -60,7 +61,7 @@ def policy_and_task(
         )
     policy = load_shipped_policy(task_id) if path is None else load_policy(path)
     policy.check_task(task_id, cfg)
-    # The caller's changes win over those of the training.
+    # The caller's changes win over the training's changes.
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)
     if kind_of(cfg).imitates_motions:

@@ -37,8 +37,8 @@ class RememberingNetwork:
     Args:
         network: Function of observations and of the parts of the memory, each (n, size). It returns
             the actions and the parts of the memory for the next step.
-        sizes: Size of each part, by name, in the order of the arguments. Each part begins with
-            zeros when an episode starts.
+        sizes: Size of each part, by name, in the order of the arguments. Each part is 0 at the
+            start of an episode.
     """
 
     def __init__(self, network: Callable[..., Any], sizes: Mapping[str, int]):
@@ -64,7 +64,7 @@ class RememberingNetwork:
         if ended is None:
             self._memory = []
             return
-        # A new tensor: that of a step in inference mode cannot be changed outside of it.
+        # A new tensor: the memory of a step in inference mode cannot be changed outside of it.
         memory = []
         for part in self._memory:
             memory.append(part.masked_fill(ended.to(part.device).unsqueeze(1), 0.0))

@@ -27,7 +27,7 @@ from legged_envs.policy.start_facts import qualified_name
 from legged_envs.policy.training_facts import joint_facts, scan_facts, training_facts
 
 Contract = dict[str, Any]
-"""Entries of a contract by name, as JSON has them. `docs/how-to/deploy.md` explains each entry."""
+"""Entries of a contract by name, as JSON values. `docs/how-to/deploy.md` explains each entry."""
 
 ROBOT_ENTRIES = (
     "joint_names",
@@ -136,7 +136,7 @@ def contract(
         "action_size": gym.spaces.flatdim(env.single_action_space),
         "observation_limit": env.observation_limit,
     }
-    # Only then does a formula of the actions alone give the joint targets.
+    # Only then does a formula with only the actions give the joint targets.
     if env.task.actions_are_targets:
         entries.update(_action_entries(env))
     entries["observation"] = inputs[groups[0]]
@@ -313,7 +313,7 @@ def _observation_entry(
 
 
 def finite_bounds(clip: Sequence[float | None] | None) -> Bounds | None:
-    """Return a clip as JSON has it: None where a bound is infinite, None if both are."""
+    """Return a clip as JSON values: None where a bound is infinite, None if both are."""
     if clip is None:
         return None
     bounds = tuple(bound if bound is not None and isfinite(bound) else None for bound in clip)

@@ -86,10 +86,10 @@ Getter = Callable[[Values], Value]
 """Looks up or builds one argument of a step from the values that are known by then."""
 
 Encoded = Any
-"""Argument of a step, as JSON has it: `{"of": name}`, `{"slice": …}`, a list or a constant."""
+"""Argument of a step, as a JSON value: `{"of": name}`, `{"slice": …}`, a list or a constant."""
 
 Description = dict[str, Any]
-"""Description of a network or of one step, as JSON has it: see `describe`."""
+"""Description of a network or of one step, as JSON values: see `describe`."""
 
 
 def _operations() -> dict[str, Operation]:
@@ -131,7 +131,7 @@ def describe(module: nn.Module) -> tuple[Description, dict[str, torch.Tensor]]:
         module: Network of tensor operations without branches.
 
     Returns:
-        The description, as JSON has it, and the weights by name, on the CPU. In the description,
+        The description, as JSON values, and the weights by name, on the CPU. In the description,
         `inputs` and `outputs` are names. Each of `steps` has the `name` of its result, `operation`,
         `arguments` and `options`. An argument is `{"of": name}` of a value, `{"slice": [start,
         stop, step]}`, a list or a constant.
@@ -165,7 +165,7 @@ def describe(module: nn.Module) -> tuple[Description, dict[str, torch.Tensor]]:
 
 def _copied_weight(module: nn.Module, path: str) -> torch.Tensor:
     weight: torch.Tensor = operator.attrgetter(path)(module)
-    # safetensors writes contiguous tensors alone, and none that share memory.
+    # safetensors writes only contiguous tensors, and none that share memory.
     return weight.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 

@@ -53,7 +53,7 @@ READ_ERRORS = (
     AttributeError,
     RuntimeError,
 )
-"""Errors that a file raises that is not a policy, or whose entries do not fit each other."""
+"""Errors for a file that is not a policy, or has entries that do not fit each other."""
 
 
 class Policy(TableRepr):
@@ -333,7 +333,7 @@ def _check_actions(policy: Policy, device: str) -> None:
         raise ValueError(
             f"for zeros its network must give finite actions, and gives {type(actions).__name__}"
         )
-    # Contracts of earlier versions do not say how many actions there are.
+    # Contracts of earlier versions lack the number of actions.
     size = policy.contract.get("action_size", actions.shape[-1] if actions.dim() else 0)
     # Two rows: a network that mixes up rows and columns does not pass.
     expected = (2, size)

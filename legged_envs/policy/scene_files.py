@@ -1,6 +1,6 @@
 """Export of the robot and the ground of a task as files that plain MuJoCo reads.
 
-No file has a path of this machine: meshes, textures and heights lie beside the scene.
+No file contains a path of this machine: meshes, textures and heights lie next to the scene.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from legged_envs.terrains import Terrain
 from legged_envs.terrains.terrain import make_terrain
 
 ASSETS = "assets"
-"""Folder of meshes, textures and heights, beside the scene."""
+"""Folder of meshes, textures and heights, next to the scene."""
 
 
 def scene_spec(cfg: TaskCfg, terrain: Terrain | None = None) -> mujoco.MjSpec:
@@ -49,7 +49,7 @@ def write_scene(path: Path, cfg: TaskCfg, torques: bool = False) -> None:
     """Write the first robot of a task on its ground as MJCF, with all files that it needs.
 
     Args:
-        path: File to write. `ASSETS` is made beside it if there are meshes or heights.
+        path: File to write. `ASSETS` is made next to it if there are meshes or heights.
         cfg: The task.
         torques: True for motors that take torques, on a plane, for control loops that compute the
             torques of a joint PD themselves.

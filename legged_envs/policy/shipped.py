@@ -1,4 +1,4 @@
-"""Policy files that ship with the package."""
+"""Files of the pretrained policies."""
 
 from pathlib import Path
 
@@ -22,11 +22,11 @@ def _shipped_files() -> dict[str, Path]:
 
 
 SHIPPED = _shipped_files()
-"""Task id → file of the policy that ships for it."""
+"""Task id → file of its pretrained policy."""
 
 
 def shipped_file(task_id: str) -> Path:
-    """Return the file of the pretrained policy of the package for a task.
+    """Return the file of the pretrained policy for a task.
 
     Raises:
         ValueError: If there is no pretrained policy for the task.

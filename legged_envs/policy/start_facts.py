@@ -16,7 +16,7 @@ Facts = dict[str, Any]
 def start_facts(cfg: TaskCfg) -> Facts | None:
     """Return the ranges of the states in which robots start the episodes of a training.
 
-    Each range [low, high] is that of a uniform random draw. In a task without reset events, robots
+    Each range [low, high] belongs to a uniform random draw. In a task without reset events, robots
     start in their default pose, at rest.
 
     Args:
@@ -114,4 +114,4 @@ PLACES: dict[Callable[..., None], Callable[[Facts, Facts], None]] = {
     events.drop: _add_drop,
     events.reset_to_reference: _add_reference,
 }
-"""Event that places robots → function that adds what its parameters say to the facts."""
+"""Event that places robots → function that adds facts from its parameters."""

@@ -1,7 +1,7 @@
-"""What a policy met in training, and what its robot is made of: facts for those who drive it.
+"""Conditions of a policy's training, and properties of its robot: facts for those who drive it.
 
-A loop needs none of them to compute an action. They say for which commands, ground and robot the
-policy was made.
+A loop needs none of them to compute an action. They describe for which commands, ground and robot
+the policy was made.
 """
 
 import json
@@ -131,7 +131,7 @@ def scan_facts(lookup: str, terrain: TerrainCfg | None) -> Facts:
 
 
 class JointFacts(NamedTuple):
-    """What the model of a robot says about a joint."""
+    """Properties of a joint in the model of a robot."""
 
     armature: float
     """Inertia of the rotor as the joint sees it, kg·m²."""
@@ -142,7 +142,7 @@ class JointFacts(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What the model of a robot says."""
+    """Properties of a robot in its model."""
 
     joints: tuple[JointFacts, ...]
     """Facts of each joint."""

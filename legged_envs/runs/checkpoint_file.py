@@ -64,7 +64,7 @@ ENTRY_TYPES: dict[str, tuple[type, ...]] = {
 }
 """Types of the entries of a checkpoint. Checkpoints of earlier versions lack some of them."""
 
-# NumPy's type codes of booleans, integers and floats: each has a class of its own to allow.
+# NumPy's type codes of booleans, integers and floats: each has a separate class to allow.
 _NUMPY_SCALARS = "?bhilqBHILQefd"
 
 _PLAIN_CLASSES: tuple[Any, ...] = (
@@ -76,8 +76,7 @@ _PLAIN_CLASSES: tuple[Any, ...] = (
     type(Path()),
     SimpleNamespace,
 )
-"""Classes of plain data that a checkpoint may hold, in addition to those that PyTorch reads by
-default."""
+"""Classes of plain data that a checkpoint may hold, in addition to PyTorch's default classes."""
 
 
 def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = None) -> None:
@@ -106,7 +105,7 @@ def _write_whole(path: Path, state: dict[str, Any]) -> None:
     try:
         torch.save(state, part)
     except RuntimeError as error:
-        # PyTorch does not say what the system refused, which is nearly always a full disk.
+        # PyTorch does not name the system's error, which is nearly always a full disk.
         part.unlink(missing_ok=True)
         free = shutil.disk_usage(path.parent).free
         raise OSError(
@@ -221,7 +220,7 @@ def _readable_classes(option_classes: Mapping[str, type]) -> list[Any]:
 
 
 def _reason_of_load_error(error: Exception) -> str:
-    """Return the line of PyTorch's error that names a forbidden class, else its first line."""
+    """Return the line of PyTorch's error that names a forbidden class, or its first line."""
     lines = (str(error) or type(error).__name__).split("\n")
     for line in lines:
         if "GLOBAL" in line:

@@ -59,7 +59,7 @@ BYTES_PER_ROBOT = 20_000
 """Lower bound of the memory that one environment needs, bytes."""
 
 INTEGERS_FROM_ZERO = ("seed", "threads", "decay_iterations")
-"""Names of integer options whose smallest value is 0. That of all others is 1."""
+"""Names of integer options with a smallest value of 0. That of all others is 1."""
 
 NUMBERS_ABOVE_ZERO = (
     "minutes",

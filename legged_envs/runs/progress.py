@@ -12,7 +12,8 @@ TRAINING_INTERVAL = 60.0
 """Time between two progress lines of a training if the output is not a terminal, s."""
 
 LINE_INTERVAL = 10.0
-"""Time between two progress lines of an evaluation or a film if the output is not a terminal, s."""
+"""Time between two progress lines of an evaluation or a video if the output is not a terminal,
+s."""
 
 Show = Callable[..., None]
 """Function ``show(what, done, text="")`` that reports the progress of a command.

@@ -54,8 +54,8 @@ def as_json(value: object) -> object:
     """Convert a value that JSON cannot hold: ``default`` of ``json.dumps``.
 
     Returns:
-        Fields by name for a dataclass, the qualified name for a function or class, else
-        ``str(value)``.
+        Fields by name for a dataclass, the qualified name for a function or class, ``str(value)``
+        for others.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)

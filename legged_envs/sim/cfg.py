@@ -159,7 +159,7 @@ class SceneCfg(Configuration):
     """What every environment contains in addition to its first robot: robots, objects and ground.
 
     The first robot is ``TaskCfg.robot``. Its name in the scene is ``robot``, and its parts have in
-    the MuJoCo model the names of its file. The names of the parts of a further robot ``rear`` begin
+    the MuJoCo model the names of its file. The names of the parts of a further robot ``rear`` start
     with ``rear/``.
     """
 
@@ -203,7 +203,7 @@ class SceneCfg(Configuration):
 
 @dataclass
 class ViewerCfg(Configuration):
-    """Camera settings of pictures, films and the window. Field names are those of Isaac Lab."""
+    """Camera settings of pictures, videos and the window. Isaac Lab has the same field names."""
 
     eye: tuple[float, float, float] | None = None
     """Position of the camera in the frame of ``origin_type``, m.
@@ -218,7 +218,7 @@ class ViewerCfg(Configuration):
     ``"track"`` follows the first robot, ``"<name>/track"`` a further robot.
     """
     resolution: tuple[int, int] | None = None
-    """Width and height, pixels. None: pictures have 640 × 480, films are 720 pixels wide."""
+    """Width and height, pixels. None: pictures have 640 × 480, videos are 720 pixels wide."""
     origin_type: str = "world"
     """Frame of ``eye`` and ``lookat``: ``"world"``, ``"env"`` or ``"asset_root"``.
 
@@ -237,8 +237,8 @@ class ViewerCfg(Configuration):
 
     None: the shapes of the robot's model. ``"menagerie"``: the meshes of mujoco_menagerie, from
     ``pip install mujoco-menagerie`` or from a checkout at the path in the environment variable
-    MENAGERIE_ROOT. Any other value is the path of an MJCF file with bodies of the same names as
-    those of the robot.
+    MENAGERIE_ROOT. Any other value is the path of an MJCF file with bodies of the same names as the
+    robot's bodies.
     """
 
     def check(self) -> None:

@@ -103,7 +103,7 @@ def _check_gains(pickled_robot: bytes) -> None:
 def gain_of_upright_legs(robot: RobotCfg) -> float:
     """Return a kp for the leg joints of a robot, N m/rad: 2 m g base_height / (number of feet).
 
-    It is twice the kp with which legs under an upright base would begin to fall over together.
+    It is twice the kp with which legs under an upright base would start to fall over together.
     """
     weight = GRAVITY * stand(robot).model.body_subtreemass[1]
     return float(2 * weight * robot.base_height / len(robot.foot_names))
@@ -118,7 +118,7 @@ def settle(
 
     The robot starts in its default pose with its lowest shape on the ground. Its base can only move
     up and down, so balance does not matter. The targets of position actuators are the default pose;
-    those of the other actuators are 0.
+    the targets of other actuators are 0.
 
     Args:
         robot: Configuration of the robot.

@@ -189,7 +189,7 @@ class Ground(Stateful):
     def bilinear(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the height at points (x, y), bilinear between the four corners of a cell, m."""
         low_x, low_y = self.terrain.low
-        # grid_sample takes coordinates from −1 to 1 over the field, that of the columns, y, first.
+        # grid_sample takes coordinates from −1 to 1 over the field, first for the columns, y.
         per_metre_x = 2.0 / (self._cells_x * self._scale)
         per_metre_y = 2.0 / (self._cells_y * self._scale)
         grid_x = (x - low_x) * per_metre_x - 1.0

@@ -33,7 +33,7 @@ class JointTables:
         (num_joints,) each.
 
         Args:
-            fraction: Width of the narrowed range divided by that of the joint's range.
+            fraction: Width of the narrowed range divided by the width of the joint's range.
         """
 
         def shrink() -> tuple[Tensor, Tensor]:

@@ -103,7 +103,7 @@ class FreeBody(ABC):
 
     @abstractmethod
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add a velocity to that of the base or object in some environments.
+        """Add a velocity to the base or object in some environments.
 
         Args:
             env_ids: Indices of the environments. Shape: (n,).

@@ -39,7 +39,7 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """Raise a ValueError unless a file has all parts that the configuration names."""
+    """Raise a ValueError if a part that the configuration names is missing in a file."""
     # An actuator in the file would be a second one of its joint, with other gains.
     if spec.actuators:
         given = ", ".join(repr(actuator.name) for actuator in spec.actuators)

@@ -145,7 +145,7 @@ class RobotState(JointTables, TableRepr, Stateful):
         undesired_bodies = (*robot.penalized_bodies, *robot.termination_bodies)
 
         self.feet = self._body_index(robot.foot_names)
-        """Index that selects the feet in the body dimension, such as that of ``contact_force``."""
+        """Index that selects the feet in the body dimension, for example of ``contact_force``."""
         self.penalized_bodies = self._body_index(robot.penalized_bodies)
         """Index that selects ``RobotCfg.penalized_bodies`` in the body dimension."""
         self.termination_bodies = self._body_index(robot.termination_bodies)
@@ -183,7 +183,7 @@ class RobotState(JointTables, TableRepr, Stateful):
         """Duration of each foot's present stance, s. 0 during a swing. Shape: (num_envs,
         num_feet)."""
         self.previous_joint_vel = torch.zeros_like(self.joint_pos)
-        """Joint velocities one control step before those of ``joint_vel``, rad/s. Shape: (num_envs,
+        """Joint velocities one control step before ``joint_vel``, rad/s. Shape: (num_envs,
         num_joints)."""
         self.last_joint_vel = torch.zeros_like(self.joint_pos)
         """Copy of the joint velocities after the last control step or reset, rad/s. Shape:
@@ -200,7 +200,7 @@ class RobotState(JointTables, TableRepr, Stateful):
         """Read the quantities of the simulation after a control step.
 
         Call `compute` next. Between the two calls, tensors that are computed from quantities, such
-        as ``foot_height``, are still those of the control step before.
+        as ``foot_height``, still belong to the control step before.
         """
         # No copy is needed, because `compute` replaces `last_joint_vel` by a new tensor.
         self.previous_joint_vel = self.last_joint_vel
@@ -233,7 +233,7 @@ class RobotState(JointTables, TableRepr, Stateful):
             self._wheel_ang_vel_w = sim.body_ang_vel_w[:, self.feet]
 
     def _derive(self) -> None:
-        """Compute the tensors that depend on the quantities alone."""
+        """Compute the tensors that depend only on the quantities."""
         self.lin_vel_b, self.projected_gravity = self._in_base_frame(
             self.root_quat_w, self.root_lin_vel_w
         )
@@ -246,7 +246,7 @@ class RobotState(JointTables, TableRepr, Stateful):
     def _derive_rows(self, env_ids: Tensor) -> None:
         """Compute the same tensors of ``env_ids`` (n,); other rows stay as they are.
 
-        The tensors are replaced, not changed in place: others may hold those of this step.
+        The tensors are replaced, not changed in place: others may hold the tensors of this step.
         """
         root_quat_w = self.root_quat_w[env_ids]
         root_lin_vel_w = self.root_lin_vel_w[env_ids]
@@ -343,7 +343,7 @@ class RobotState(JointTables, TableRepr, Stateful):
             bodies.refresh(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Push robots: add a velocity to that of their bases, and update this state.
+        """Push robots: add a velocity to their bases, and update this state.
 
         Args:
             env_ids: Indices of the environments. Shape: (n,).

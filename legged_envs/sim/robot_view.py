@@ -34,7 +34,7 @@ class RobotView(TableRepr):
     bodies: slice
     """Indices of the robot's bodies, the base first."""
     geoms: slice
-    """Indices of the shapes from the first to the last one that collides."""
+    """Indices of the shapes from the first to the last colliding shape."""
     foot_sites: slice
     """Indices of the sites at the origins of the feet."""
     foot_velocities: slice

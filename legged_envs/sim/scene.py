@@ -67,7 +67,7 @@ def build_scene(
             the robot.
         FileNotFoundError: A robot's file does not exist.
     """
-    # First compiled alone on a plane, because the checks are of this robot only.
+    # First compiled on a plane without other robots, because the checks are of this robot only.
     spec = spec_on_ground(robot, cfg)
     model = _compile(spec, robot)
     view = RobotView.find(model, robot)
@@ -178,7 +178,7 @@ def _add_light(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 
 def _set_contacts(spec: mujoco.MjSpec, cfg: SimCfg) -> None:
-    # The parameters of a contact are those of the shape of higher priority, or a mean of both:
+    # The parameters of a contact come from the shape of higher priority, or are a mean of both:
     # all shapes get the same ones.
     for geom in spec.geoms:
         geom.solref = cfg.solref
@@ -197,7 +197,7 @@ def _add_robots_and_objects(
         _set_contacts(each, cfg)
     for name, each in further.items():
         robot = scene.robots[name].robot
-        # For its checks of the robot alone.
+        # For its checks of only the robot.
         build_scene(robot, cfg)
         if appearance is not None:
             dress(each, robot, appearance)
@@ -233,7 +233,7 @@ def _add_object(spec: mujoco.MjSpec, name: str, thing: ObjectCfg) -> None:
         size=[*thing.size, *unused_sizes],
         rgba=[*thing.rgba],
         mass=thing.mass,
-        # Above that of robots: the friction of an object decides.
+        # Above the priority of robots: the friction of an object decides.
         priority=2,
     )
     # The other two frictions, of turning and rolling, stay MuJoCo's.

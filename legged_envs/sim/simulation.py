@@ -204,13 +204,14 @@ class Simulation(RobotQuantities, TableRepr):
         - ``"friction"`` (num_envs,): sliding friction of the robot on the ground. Between two
           robots the larger one counts.
         - ``"body_mass"`` (num_envs, num_bodies): masses, kg. A new mass does not scale the inertia
-          of the body, which stays that of the model.
+          of the body, which keeps the model's value.
         - ``"com"`` (num_envs, num_bodies, 3): centres of mass in the frames of the bodies, m.
         - ``"kp"``, ``"kd"`` (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an
           actuator has no such gain.
         - ``"armature"`` (num_envs, num_joints): reflected rotor inertias, kg·m².
         - ``"joint_damping"``, ``"joint_friction"`` (num_envs, num_joints): damping, N·m·s/rad, and
-          dry friction, N·m, of the joints beside their motors; in the engine ``"mujoco"`` alone.
+          dry friction, N·m, of the joints in addition to their motors; only in the engine
+          ``"mujoco"``.
 
         Raises:
             ValueError: There is no parameter of this name.
@@ -221,7 +222,7 @@ class Simulation(RobotQuantities, TableRepr):
     def default_parameter(self, name: str) -> Tensor:
         """Return a model parameter of every environment as it was before `set_parameter`.
 
-        Names and shapes are those of `get_parameter`.
+        Names and shapes are the same as in `get_parameter`.
 
         Raises:
             ValueError: There is no parameter of this name.
@@ -328,8 +329,8 @@ class Simulation(RobotQuantities, TableRepr):
 
         Args:
             env_id: Index of the environment that is drawn. None: ``viewer.env_index``.
-            width: Width, pixels. None: that of ``viewer.resolution``, or 640.
-            height: Height, pixels. None: that of ``viewer.resolution``, or 480.
+            width: Width, pixels. None: the width of ``viewer.resolution``, or 640.
+            height: Height, pixels. None: the height of ``viewer.resolution``, or 480.
             ghost: Pose of a transparent second robot in the picture. None: there is none.
 
         Returns:
@@ -369,7 +370,7 @@ class Simulation(RobotQuantities, TableRepr):
     def contact_points(self, env_id: int) -> np.ndarray:
         """Return where shapes touch each other or the ground in an environment, for pictures.
 
-        The points are those of the present poses, in the world frame, m. Shape: (n, 3).
+        The points belong to the present poses, in the world frame, m. Shape: (n, 3).
         """
         return self._renderer.contact_points(env_id)
 

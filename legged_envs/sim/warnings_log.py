@@ -5,7 +5,7 @@ import logging
 import mujoco
 
 LOGGER = logging.getLogger(__name__)
-"""Log of MuJoCo's warnings, such as that of an unstable simulation."""
+"""Log of MuJoCo's warnings, for example of an unstable simulation."""
 
 
 def keep_no_log_file() -> None:

@@ -18,7 +18,7 @@ class AmpExtractors:
 
     ``amp_obs_extractor`` is called with observations and returns AMP states.
     ``amp_ref_obs_extractor`` is called with (reference observations, mask) and returns AMP states
-    and a mask of those that exist. Each is a function or ``"package.module:function"``. A
+    and a mask of the existing states. Each is a function or ``"package.module:function"``. A
     ``"_env"`` in the configuration is passed on as ``env=…``.
 
     Args:
@@ -59,7 +59,7 @@ class AmpExtractors:
             mask: True where there is a reference. Shape: (n,), bool.
 
         Returns:
-            The states, and a mask of those that exist, never more than ``mask``.
+            The states, and a mask of the existing states, never more than ``mask``.
 
         Raises:
             TypeError: If the function of the configuration does not return a pair of tensors.

@@ -36,7 +36,7 @@ class RolloutBatches:
         """Yield each transition exactly once per epoch."""
         num_transitions = self._continues.numel()
         for _ in range(num_epochs):
-            # Drawn only when the epoch begins.
+            # Drawn only when the epoch starts.
             order = torch.randperm(num_transitions, device=self._continues.device)
             # tensor_split, unlike chunk, gives exactly as many batches as asked for.
             for indices in order.tensor_split(num_mini_batches):

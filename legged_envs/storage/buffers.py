@@ -56,29 +56,29 @@ class RolloutBuffers(TableRepr):
     Shape: (num_transitions_per_env, num_envs, *actions_shape)."""
 
     privileged_actions: torch.Tensor
-    """Actions of the teacher, in distillation alone.
+    """Actions of the teacher, only in distillation.
     Shape: (num_transitions_per_env, num_envs, *actions_shape)."""
 
     values: torch.Tensor
-    """Values that the critic gave, in ``"rl"`` alone.
+    """Values that the critic gave, only in ``"rl"``.
     Shape: (num_transitions_per_env, num_envs, 1)."""
 
     actions_log_prob: torch.Tensor
-    """Log probabilities of the actions, in ``"rl"`` alone.
+    """Log probabilities of the actions, only in ``"rl"``.
     Shape: (num_transitions_per_env, num_envs, 1)."""
 
     returns: torch.Tensor
-    """Returns, in ``"rl"`` alone. Shape: (num_transitions_per_env, num_envs, 1)."""
+    """Returns, only in ``"rl"``. Shape: (num_transitions_per_env, num_envs, 1)."""
 
     advantages: torch.Tensor
-    """Advantages, in ``"rl"`` alone. Shape: (num_transitions_per_env, num_envs, 1)."""
+    """Advantages, only in ``"rl"``. Shape: (num_transitions_per_env, num_envs, 1)."""
 
     mu: torch.Tensor
-    """Means of the policy's distribution, in ``"rl"`` alone.
+    """Means of the policy's distribution, only in ``"rl"``.
     Shape: (num_transitions_per_env, num_envs, *actions_shape)."""
 
     sigma: torch.Tensor
-    """Standard deviations of the policy's distribution, in ``"rl"`` alone.
+    """Standard deviations of the policy's distribution, only in ``"rl"``.
     Shape: (num_transitions_per_env, num_envs, *actions_shape)."""
 
     rnd_state: torch.Tensor | None

@@ -50,8 +50,8 @@ class Returns:
     ) -> torch.Tensor:
         """Return the value of the state that each transition led to.
 
-        It is 0 after a terminal state, ``final_values`` after a time-out, else the next row's value
-        or ``last_values``.
+        It is 0 after a terminal state, ``final_values`` after a time-out, and otherwise the next
+        row's value or ``last_values``.
 
         Args:
             last_values: Values of the states after the last step. Shape: (num_envs, K).

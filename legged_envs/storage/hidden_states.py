@@ -60,8 +60,8 @@ class HiddenStateBuffers:
             Pairs of a row of a buffer and the part of a state that belongs there.
 
         Raises:
-            TypeError: If ``states`` is not a pair of recurrent states, or a dtype differs from
-                that of the first states.
+            TypeError: If ``states`` is not a pair of recurrent states, or a dtype differs from the
+                first states.
             ValueError: If a shape, a device or the kind of a state differs from the first states.
         """
         if states is None:

@@ -97,7 +97,7 @@ class RolloutStorageMM(RolloutBuffers):
             if self._buffer(buffer_name) is not None:
                 self._kept_fields.append((name, buffer_name))
         self._stale_returns = self._returns_version()
-        """Result of :meth:`_returns_version` while the returns are not those of this rollout."""
+        """Result of :meth:`_returns_version` while the returns do not belong to this rollout."""
 
     def _describe(self) -> str:
         progress = f"step {self.step} of {self.num_transitions_per_env}"
@@ -274,7 +274,7 @@ class RolloutStorageMM(RolloutBuffers):
             RuntimeError: If the rollout is not full.
         """
         self._require("get_statistics")
-        # A done in the last step begins no trajectory.
+        # A done in the last step starts no trajectory.
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         mean_length = self.num_envs * self.num_transitions_per_env / num_trajectories
         return mean_length, self.rewards.mean()
@@ -334,7 +334,7 @@ class RolloutStorageMM(RolloutBuffers):
     ) -> Iterator[Items]:
         """Yield the batches of :meth:`trajectory_batches` as tuples of 18 items.
 
-        The items are those of :meth:`mini_batch_generator`.
+        The items are the same as in :meth:`mini_batch_generator`.
 
         Args:
             num_mini_batches: Batches in an epoch.

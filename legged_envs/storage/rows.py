@@ -36,7 +36,7 @@ def trajectory_indices(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the transitions of some environments as padded trajectories.
 
-    A trajectory begins where ``continues`` is False. It is filled up with its last transition.
+    A trajectory starts where ``continues`` is False. It is filled up with its last transition.
 
     Args:
         continues: Result of :func:`has_previous`. Shape: (num_steps, num_envs), bool.
@@ -50,7 +50,7 @@ def trajectory_indices(
     # Row by row, nonzero lists the beginnings of one environment after the other.
     begins = continues[:, envs].logical_not().T
     rows, first_steps = begins.nonzero(as_tuple=True)
-    # Laid end to end, a trajectory ends where the next one begins.
+    # Laid end to end, a trajectory ends where the next one starts.
     places = rows * num_steps + first_steps
     end = places.new_tensor([len(envs) * num_steps])
     lengths = torch.cat((places[1:], end)) - places

@@ -104,11 +104,11 @@ class MiniBatch:
     """True where there was a reference motion. Shape: (batch,), bool."""
 
     critic_observations: torch.Tensor
-    """Observations of the critic; those of the actor if the critic has no separate ones.
+    """Observations of the critic; the actor's observations if the critic has no separate ones.
     Shape: (batch, *privileged_obs_shape)."""
 
     critic_reference_observations: torch.Tensor | None = None
-    """Reference observations of the critic; those of the actor if it has no separate ones.
+    """Reference observations of the critic; the actor's observations if it has no separate ones.
     Shape: (batch, *privileged_ref_obs_shape)."""
 
     critic_reference_observations_mask: torch.Tensor | None = None
@@ -179,7 +179,7 @@ class MiniBatch:
     def as_tuple(self) -> Items:
         """Return the 18 items that :meth:`RolloutStorageMM.mini_batch_generator` documents.
 
-        References are (observations, mask); what the storage does not keep is None.
+        References are (observations, mask); entries that the storage does not keep are None.
         """
         reference = None
         if self.reference_observations is not None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import ray
 
 CLIENT_SCHEME = "ray://"
-"""Beginning of the address of a cluster whose network this machine is not part of."""
+"""Start of the address of a cluster in another network than this machine."""
 
 CLIENT_PORT = 10001
 """Port of Ray's server for such addresses, if the address has none."""
@@ -33,9 +33,9 @@ def running_ray(address: str | None, cpus: int) -> Iterator[None]:
     Raises:
         ConnectionError: If there is no cluster at ``address``.
     """
-    # Ray's own reports repeat what the table of the sweep says. Errors are raised nevertheless.
+    # Ray's own reports repeat the table of the sweep. Errors are raised nevertheless.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    # A run folder has all that Tune would log a second time.
+    # A run folder already contains everything that Tune would log.
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
     # Tune's newer reports cannot be switched off.
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
@@ -57,7 +57,7 @@ def _start(cpus: int) -> None:
     """
     # Without this, Ray reports the use of it to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # A training of a sweep has the priority of one alone. Ray's own are less, by 15.
+    # A training of a sweep has the priority of a single training. Ray's own are less, by 15.
     os.environ.setdefault("RAY_worker_niceness", "0")
     cores = cores_of_this_machine()
     if cpus > cores:
@@ -121,7 +121,7 @@ def _check_answers(address: str) -> None:
 
 def cores_of_this_machine() -> int:
     """Return the number of cores that this process may use."""
-    # Linux tells them apart from those of the machine, e.g. for taskset and Slurm.
+    # Linux distinguishes them from the addresses of the machine, e.g. for taskset and Slurm.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

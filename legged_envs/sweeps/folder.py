@@ -64,7 +64,7 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
     for planned in plan_runs(cfg):
         run_dir = folder.resolve() / RUNS / planned.name
         training = _training(cfg, planned, run_dir)
-        # Runs that differ in their seed alone are checked once.
+        # Runs that differ only in their seed are checked once.
         setting = repr(planned.changes)
         if setting not in checked:
             checked[setting] = prepare(training)

@@ -250,5 +250,5 @@ def _run_name(words: Sequence[str], seed: int, number: int | None) -> str:
     name = re.sub(r"[^\w.=+-]+", "_", "_".join([*words, f"seed={seed}"]))
     if number is None and len(name) <= LONGEST_NAME:
         return name
-    # Drawn values may be equal, and a name that is cut may be that of another run.
+    # Drawn values may be equal, and a name that is cut may equal another run's name.
     return f"{number or ''}_{name[-LONGEST_NAME:]}".lstrip("_")

@@ -26,14 +26,14 @@ PAGE = "report.html"
 """Name of the page about the finished runs."""
 
 LONGEST_REASON = 200
-"""Largest number of characters that are shown of the line in which a run says why it failed."""
+"""Largest number of characters of a run's error line that are shown."""
 
 STATE_FILES = "experiment_state-*.json"
 """Names of the files without which Tune cannot restore a sweep."""
 
 
 def sweep(cfg: SweepCfg) -> Path:
-    """Train all runs of a sweep, and write a page about those that finished.
+    """Train all runs of a sweep, and write a page about the finished runs.
 
     Args:
         cfg: Options of the sweep.
@@ -42,7 +42,7 @@ def sweep(cfg: SweepCfg) -> Path:
         The folder of the sweep.
 
     Raises:
-        ValueError: If an option is wrong, or not that of the sweep to resume.
+        ValueError: If an option is wrong, or differs from the sweep to resume.
         FileExistsError: If the folder is not empty, or another process runs this sweep.
         FileNotFoundError: If there is no sweep to resume.
         ConnectionError: If there is no cluster at ``--address``.
@@ -92,7 +92,7 @@ def _train(folder: Path, runs: Sequence[TrialRun]) -> dict[str, str]:
     reasons = {}
     for result in results:
         if result.error is not None:
-            # Its text is a traceback, whose last line is the error of the training.
+            # Its text is a traceback; the last line is the error of the training.
             line = str(result.error).strip().splitlines()[-1]
             reason = line.removeprefix("RuntimeError: ").removeprefix("legged-envs: error: ")
             reasons[Path(result.path).name] = shorten(reason, LONGEST_REASON)

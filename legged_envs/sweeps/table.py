@@ -26,10 +26,10 @@ STATES = {
     "TERMINATED": "finished",
     "ERROR": "failed",
 }
-"""What the table shows for a state of Tune."""
+"""Text of the table for a state of Tune."""
 
 EVALUATING = "evaluating"
-"""State of a run that has all its updates and is evaluated and filmed."""
+"""State of a run with all updates, evaluation and video."""
 
 STOPPED = "stopped"
 """State of a run that was interrupted."""

@@ -1,4 +1,4 @@
-"""One run of a sweep, as Ray Tune sees it: an ordinary training in a process of its own."""
+"""One run of a sweep, as Ray Tune sees it: an ordinary training in a separate process."""
 
 import ctypes
 import json
@@ -32,18 +32,18 @@ REPORTED = ("iteration", "env_steps", "reward", "steps_per_second", "seconds")
 """Names of the numbers of an update that a run reports to Tune."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LP_NUM_THREADS")
-"""Environment variables with the number of threads of a process. The last is that of Mesa, which
-draws the film where there is no GPU."""
+"""Environment variables with the number of threads of a process. The last is Mesa's, which draws
+the video where there is no GPU."""
 
 PR_SET_PDEATHSIG = 1
 """Number of the setting of Linux's ``prctl`` that sends a signal when the parent process ends."""
 
 
 class TrainingTrial(tune.Trainable):
-    """A training in a process of its own, whose learning curve is reported to Tune.
+    """A training in a separate process; its learning curve is reported to Tune.
 
-    The training is not stepped by Tune. It writes an ordinary run folder, and its checkpoints are
-    those that it resumes from, so Tune keeps none.
+    The training is not stepped by Tune. It writes an ordinary run folder, and it resumes from its
+    own checkpoints, so Tune keeps none.
     """
 
     @classmethod
@@ -53,7 +53,7 @@ class TrainingTrial(tune.Trainable):
         return tune.PlacementGroupFactory([{"CPU": run["cpus"], "GPU": run["gpus"]}])
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Start the training, or resume it if its folder has a checkpoint."""
+        """Start the training, or resume it from a checkpoint in its folder."""
         self._run: TrialRun = config["run"]
         self._folder = Path(self._run["folder"])
         self._process: subprocess.Popen[bytes] | None = None
@@ -64,7 +64,7 @@ class TrainingTrial(tune.Trainable):
             self._process = start_training(self._run)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Start the next run in this process of Tune, whose start takes seconds."""
+        """Start the next run in this process of Tune, because a new process takes seconds."""
         self.setup(new_config)
         return True
 
@@ -102,7 +102,7 @@ class TrainingTrial(tune.Trainable):
 
 
 def start_training(run: TrialRun) -> subprocess.Popen[bytes]:
-    """Start the training of a run in a process of its own, or resume it.
+    """Start the training of a run in a separate process, or resume it.
 
     What it prints is appended to :data:`LOG` in the run folder.
     """

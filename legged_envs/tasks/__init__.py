@@ -141,7 +141,8 @@ def make_task_cfg(task_id: str) -> "TaskCfg":
 
 
 def make_training_defaults(task_id: str) -> "TrainingDefaults":
-    """Make the default training options of a registered task: its own, or those of its kind.
+    """Make the default training options of a registered task: its own defaults, or the defaults of
+    its kind.
 
     Args:
         task_id: A registered id, or ``module:Id`` of a task that another package registers.

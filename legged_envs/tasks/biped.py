@@ -1,6 +1,6 @@
 """Velocity tracking on flat ground for robots that balance: bipeds, and TRON1 on wheels.
 
-Observations, terms and randomisation are those of LeggedGym-Ex's ``g1``.
+Observations, terms and randomisation follow LeggedGym-Ex's ``g1``.
 """
 
 import math
@@ -68,7 +68,8 @@ def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
 
 
 def _set_biped_rewards(cfg: TaskCfg, size: float) -> None:
-    """Change the rewards of a velocity task to those of a biped, ``size`` times as high as a G1."""
+    """Change the rewards of a velocity task to the rewards of a biped, ``size`` times as high as a
+    G1."""
     robot = cfg.robot
     strength = max(robot.torque_limits) / max(G1.torque_limits)
     for name in REWARDS_OF_QUADRUPEDS:

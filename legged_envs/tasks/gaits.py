@@ -79,8 +79,8 @@ def _gait_rewards() -> dict[str, RewardTermCfg]:
     # As in the paper, where the contacts have 8 of 9.5, they outweigh the velocities. With smaller
     # weights robots follow slow commands without steps.
     return {
-        # A foot of a standing Go2 carries 37 N. With the paper's σ of 100 N², robots learnt to trot
-        # alone, and stood when told to bound or pronk.
+        # A foot of a standing Go2 carries 37 N. With the paper's σ of 100 N², robots learnt only to
+        # trot, and stood still for commands to bound or pronk.
         "tracking_contacts_shaped_force": RewardTermCfg(
             gait_rewards.tracking_contacts_shaped_force, 5.0, {"sigma": 800.0}
         ),

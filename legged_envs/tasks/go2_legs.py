@@ -103,7 +103,7 @@ def go2_legs() -> Go2LegsCfg:
 
 
 def _leg_observations(leg: int) -> dict[str, ObservationTermCfg]:
-    """Make the observations of one agent. Noise and scales are those of Go2-Flat."""
+    """Make the observations of one agent. Noise and scales are the same as in Go2-Flat."""
     pos = {"leg": leg, "term": observations.joint_pos}
     vel = {"leg": leg, "term": observations.joint_vel}
     action = {"leg": leg, "term": observations.last_action}

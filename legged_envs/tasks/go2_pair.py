@@ -43,7 +43,7 @@ BASE_LOW = 0.16
 """Height above the ground, m. If a base is below it, the robot has fallen."""
 
 CARRIER = replace(GO2, termination_bodies=())
-"""Configuration of a Go2 whose episode does not end when its back touches something."""
+"""Configuration of a Go2 that may touch something with its back without the end of its episode."""
 
 VECTORS = 8
 """Number of 3D vectors in the observation :func:`beam_and_partner`, which has 3 · 8 columns."""
@@ -52,7 +52,7 @@ VECTORS = 8
 class Carrier:
     """View of the pair's environment that is passed to the terms of one agent.
 
-    ``robot``, ``sim``, ``actions`` and ``commands`` are those of the agent. All other attributes
+    ``robot``, ``sim``, ``actions`` and ``commands`` belong to the agent. All other attributes
     are read from the environment of the pair. Terms for a single robot thus work unchanged.
 
     Args:
@@ -313,8 +313,8 @@ def _events(flat: TaskCfg) -> dict[str, managers.EventTermCfg]:
 
 
 def _rewards(flat: TaskCfg) -> dict[str, managers.RewardTermCfg]:
-    """Make the rewards of one agent. Commands are slower than those of the flat task, so errors
-    count more."""
+    """Make the rewards of one agent. Commands are slower than in the flat task, so errors count
+    more."""
     terms = dict(flat.rewards)
     for name, weight in (("tracking_lin_vel", 5.0), ("tracking_ang_vel", 2.5)):
         terms[name] = managers.RewardTermCfg(terms[name].func, weight, {"sigma": 0.06})

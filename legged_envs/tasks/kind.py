@@ -1,4 +1,4 @@
-"""Kind of a task: the facts that select its metrics, training defaults and films."""
+"""Kind of a task: the facts that select its metrics, training defaults and videos."""
 
 from dataclasses import dataclass
 

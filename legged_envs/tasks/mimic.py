@@ -53,7 +53,7 @@ G1_KEY_BODIES = (
     "right_elbow_link",
     "right_wrist_yaw_link",
 )
-"""Names of the G1's feet, knees, elbows and wrists. Their positions are compared with those of the
+"""Names of the G1's feet, knees, elbows and wrists. Their positions are compared with the
 reference."""
 
 
@@ -154,8 +154,9 @@ def with_clips(
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """Make the base mimic task for a robot, which the function of each task then adapts.
 
-    Sensors, randomisation and costs are those of the velocity task. The velocity of the reference
-    is observed instead of the velocity command. Separate observation groups hold the reference.
+    Sensors, randomisation and costs are the same as in the velocity task. The velocity of the
+    reference is observed instead of the velocity command. Separate observation groups hold the
+    reference.
 
     Args:
         robot: The robot.
@@ -163,7 +164,7 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """
     cfg = velocity_task(robot)
     set_starts(cfg)
-    # Contacts are as soft as MuJoCo's by default: the policies that ship were trained with them.
+    # Contacts are as soft as MuJoCo's by default: the pretrained policies were trained with them.
     cfg.sim = SimCfg(solref=(0.02, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0))
     cfg.commands = {
         "velocity": VelocityCommandCfg(standing_fraction=0.15),

@@ -18,7 +18,7 @@ from legged_envs.tasks.rough import go2_blind
 from legged_envs.terrains import KindCfg
 
 TREAD = 0.31
-"""Depth of a step of stairs, m. It is that of RoboGauge, and of public buildings."""
+"""Depth of a step of stairs, m. RoboGauge and public buildings have the same value."""
 
 STEP_FACTOR = 1.25
 """Factor on the largest height of steps. A Go2's are 0.23 m at the last level."""
@@ -121,7 +121,7 @@ def _command_suddenly(cfg: TaskCfg) -> None:
     }
     velocity.resampling_time_s = (2.0, 5.0)
     velocity.inversion_fraction = 0.3
-    # With a heading alone, robots are never commanded to turn for as long as a command lasts.
+    # With only a heading, robots are never commanded to turn for as long as a command lasts.
     velocity.heading_fraction = 0.5
     # A reversal costs way: robots that follow such commands well cover less of it.
     cfg.curriculum["terrain_levels"].params.update(up=0.7, down=0.4)
@@ -147,7 +147,7 @@ def _steepen_stairs(cfg: TaskCfg) -> None:
         kind = cfg.scene.terrain.kinds.get(name)
         if kind is None:
             continue
-        # The defaults of the generator are those of a robot as large as a Go2.
+        # The defaults of the generator fit a robot as large as a Go2.
         low, high = kind.params.get("height", (0.05, 0.2))
         kind.params["height"] = (low, round(STEP_FACTOR * high, 3))
         kind.params["width"] = TREAD

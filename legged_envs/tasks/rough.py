@@ -123,7 +123,7 @@ def anymal_c_rough() -> TaskCfg:
 def biped_rough(robot: RobotCfg) -> TaskCfg:
     """Make the velocity task of a biped on rough ground, with a height scan.
 
-    The ground is gentler than that of quadrupeds. Heights of steps and spikes are proportional to
+    The ground is gentler than for quadrupeds. Heights of steps and spikes are proportional to
     the robot's height. At the highest level, they are 12 cm and 6 cm for a G1.
     """
     size = robot.base_height / G1.base_height
@@ -186,7 +186,8 @@ def go2_nav() -> TaskCfg:
 
 
 def go2_nav_training() -> TrainingDefaults:
-    """Return the training defaults of ``Legged/Go2-Nav-v0``, which are those of rough ground."""
+    """Return the training defaults of ``Legged/Go2-Nav-v0``, which equal the defaults of rough
+    ground."""
     return quadruped_rough_training()
 
 

@@ -36,7 +36,7 @@ class TrainingDefaults(Configuration):
     """Initial standard deviation of the actions of leg joints. Actions are in −1 to 1."""
 
     upper_body_noise: float = 1.0
-    """Factor on ``init_std`` for joints outside the legs, such as those of arms and heads. 1 gives
+    """Factor on ``init_std`` for joints outside the legs, such as arm and head joints. 1 gives
     all joints the same noise."""
 
     entropy: float = 0.0005
@@ -84,7 +84,7 @@ def biped_flat_training(iterations: int = 1500) -> TrainingDefaults:
         first_trot=2.5,
         # Swings of arms and heads turn the trunk, so they explore with less noise.
         upper_body_noise=0.4,
-        # Walking and turning are learnt soonest with 0.98. A step that begins badly makes a biped
+        # Walking and turning are learnt soonest with 0.98. A step that starts badly makes a biped
         # fall a second or two later, which only the larger discount at the end counts.
         gamma=0.98,
         final_gamma=0.99,

@@ -1,6 +1,6 @@
 """Velocity tracking on flat ground: the base of most tasks, and the tasks of quadrupeds.
 
-Observations, terms and randomisation are those of LeggedGym-Ex's ``go2``.
+Observations, terms and randomisation follow LeggedGym-Ex's ``go2``.
 """
 
 import copy
@@ -31,7 +31,7 @@ from legged_envs.robots import A1, ANYMAL_C, GO1, GO2, RobotCfg
 from legged_envs.tasks.training_defaults import TrainingDefaults, quadruped_flat_training
 
 FULL_HEIGHT = 0.25
-"""Height of the base from which events are those of larger robots, m."""
+"""Height of the base from which events are scaled for larger robots, m."""
 
 # The base of a G1, the lightest of the robots of the package, weighs 3.8 kg.
 MOST_PAYLOAD = 0.6
@@ -68,11 +68,11 @@ def velocity_task(robot: RobotCfg) -> TaskCfg:
 
     Events of robots lower than 0.25 m scale with their height, and the payload is at most 60 % of
     the mass of the base. Robots with fewer than four feet start slowly and near their default pose;
-    :func:`set_starts` changes this. Joints with velocity actuators, such as wheels, have an action
-    term of their own.
+    :func:`set_starts` changes this. Joints with velocity actuators, such as wheels, have a separate
+    action term.
 
     Args:
-        robot: The robot. Weights and targets are those of a Go2, except for the base height.
+        robot: The robot. Weights and targets are the same as for a Go2, except for the base height.
     """
     cfg = TaskCfg(robot=robot, observations=_observations())
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.15)

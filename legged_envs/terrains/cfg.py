@@ -20,7 +20,7 @@ MIXTURE = {
 }
 """Default kinds of tiles, and the share of the columns of each.
 
-They are those of LeggedGym-Ex's ``go2``. Its share of slopes is divided between up and down.
+They are the same as for LeggedGym-Ex's ``go2``. Its share of slopes is divided between up and down.
 """
 
 
@@ -75,10 +75,11 @@ class TerrainCfg(Configuration):
     horizontal_scale: float = 0.1
     """Distance between neighbouring points of the height field along x and y, m."""
     vertical_scale: float = 0.005
-    """Resolution of heights, m. Heights of generated tiles are multiples of it; those of a
+    """Resolution of heights, m. Heights of generated tiles are multiples of it; heights of a
     ``source`` are not rounded."""
     slope_threshold: float = 0.75
-    """Slope between two neighbouring points above which there is an edge, such as that of a stair.
+    """Slope between two neighbouring points above which there is an edge, such as the edge of a
+    stair.
 
     Observations of the distance to an edge use it.
     """

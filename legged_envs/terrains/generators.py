@@ -14,8 +14,8 @@ therefore has its middle below 0, and ground that descends outwards has its midd
 are not vertical: they fall over the distance ``horizontal_scale`` between two points. A gap of n
 points is n cells wide at half of its depth.
 
-Formulas and defaults are those of LeggedGym-Ex. Kinds that LeggedGym-Ex does not have are those of
-Isaac Lab's rough terrains.
+Formulas and defaults follow LeggedGym-Ex. Kinds that LeggedGym-Ex does not have follow Isaac Lab's
+rough terrains.
 """
 
 import numpy as np
@@ -246,7 +246,7 @@ def stones(
     """Return the heights of stepping stones: squares at height 0 with deep gaps between them.
 
     The stones are in lines along y. Each line is shifted at random. The platform is 1/2 of the
-    tile's side. At d = 0 there are no gaps: those of LeggedGym-Ex are then 0.05 m wide, which
+    tile's side. At d = 0 there are no gaps: the gaps of LeggedGym-Ex are then 0.05 m wide, which
     cells of 0.1 m round to 0. The default depth is this package's.
 
     Args:

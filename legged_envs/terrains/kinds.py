@@ -32,9 +32,9 @@ heights of the tile's points, m. Shape: (n, n), float32.
 def register_kind(name: str, function: Generator) -> None:
     """Add a kind of tile to ``GENERATORS``, for use in ``TerrainCfg.kinds``, or replace one.
 
-    The heights of ``function`` are rounded to multiples of ``vertical_scale``, and those of the
-    outermost points are set to 0. A parameter with a number or a tuple of numbers as its default
-    only accepts values of the same form that are not negative.
+    The heights of ``function`` are rounded to multiples of ``vertical_scale``, and the heights of
+    the outermost points are set to 0. A parameter with a number or a tuple of numbers as its
+    default only accepts values of the same form that are not negative.
 
     The function in ``GENERATORS`` raises a ValueError for a difficulty outside of [0, 1), for
     unknown parameters, and for heights that are not finite, have another shape, or differ by more

@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Print a table of a terrain's tiles, and write a picture and a file of their heights.
 
-    The table has a row for each kind and level: lowest and highest point, largest step between
+    Each kind and level has a row in the table: lowest and highest point, largest step between
     neighbouring points, and the time to make a tile.
 
     Args:

@@ -56,7 +56,7 @@ def _read_file(path: Path, cfg: TerrainCfg, where: str) -> Array:
 
 
 def _check_points(points: int) -> None:
-    """Raise a ValueError if a file says that it has more points than a field can have.
+    """Raise a ValueError if a file declares more points than a field can have.
 
     It is called before memory is taken for them: a small file may claim or unpack to any size.
     """
@@ -67,7 +67,8 @@ def _check_points(points: int) -> None:
 
 
 def _read_array(path: Path, cfg: TerrainCfg) -> Array:
-    # A pickle could run code. A map of the file takes no memory, and refuses one that is too short.
+    # A pickle could run code. A map of the file takes no memory, and refuses a file that is too
+    # short.
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     _check_points(mapped.size)
     return np.array(mapped)
@@ -81,7 +82,7 @@ def _read_image(path: Path, cfg: TerrainCfg) -> Array:
     from PIL import Image
 
     with Image.open(path) as image:
-        # The size is that of the header: the pixels are unpacked later.
+        # The size follows from the header: the pixels are unpacked later.
         _check_points(image.width * image.height)
         white: float = 255
         if image.mode == "F":

@@ -41,19 +41,19 @@ class Terrain:
     size: float
     """Side of a square tile, m. For a source of heights it is the shorter side."""
     slope_threshold: float = 0.75
-    """Slope between two neighbouring points above which there is an edge, such as that of a
+    """Slope between two neighbouring points above which there is an edge, such as the edge of a
     stair."""
     first_levels: tuple[int, int] = (0, 0)
     """Lowest and highest level (row of tiles) on which robots start at first."""
 
     @property
     def env_length(self) -> float:
-        """Side of a tile along x, m. It equals ``size``; the name is that of legged_gym."""
+        """Side of a tile along x, m. It equals ``size``; legged_gym has this name."""
         return self.size
 
     @property
     def env_width(self) -> float:
-        """Side of a tile along y, m. It equals ``size``; the name is that of legged_gym."""
+        """Side of a tile along y, m. It equals ``size``; legged_gym has this name."""
         return self.size
 
 

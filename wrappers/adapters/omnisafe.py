@@ -46,7 +46,7 @@ class _NoSafetyGymnasium(ModuleType):
 
 @contextmanager
 def missing_safety_gymnasium() -> Iterator[None]:
-    """Satisfy ``import safety_gymnasium`` where it fails, inside the ``with`` block alone."""
+    """Satisfy ``import safety_gymnasium`` where it fails, only inside the ``with`` block."""
     name = "safety_gymnasium"
     # It is missing, or it is 1.0.0, which present Gymnasium and Python break in several ways.
     with suppress(Exception):
@@ -284,7 +284,7 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
 
     Raises:
         TypeError: If ``make`` is not callable.
-        ValueError: If the id is that of another environment of OmniSafe.
+        ValueError: If another environment of OmniSafe has the id.
     """
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")

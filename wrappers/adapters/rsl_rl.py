@@ -89,7 +89,7 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
             state: The state.
 
         Raises:
-            ValueError: If the state is that of another environment or stack of wrappers.
+            ValueError: If the state belongs to another environment or stack of wrappers.
         """
         self.env.set_state(state["env"])
         self._observation = self._tensordict(state["observation"]).clone()

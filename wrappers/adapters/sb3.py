@@ -219,7 +219,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of each environment, or once that of the batch.
+        """Call a method of each environment, or once the method of the batch.
 
         Args:
             method_name: Name of the method.
@@ -273,7 +273,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     def _owner(self, name: str) -> Any:
         """Return the outermost layer of the stack that has an attribute of this name."""
-        # A wrapper's attribute hides that of the environment, as in Gymnasium.
+        # A wrapper's attribute hides the environment's attribute, as in Gymnasium.
         for layer in layers(self.env):
             if hasattr(layer, name):
                 return layer

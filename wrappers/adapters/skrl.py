@@ -34,7 +34,7 @@ AgentTensors = dict[str, torch.Tensor]
 
 
 class _SkrlEnv(AdapterEnv, ABC):
-    """Common part of skrl's two kinds of environments. Subclasses begin with :meth:`_begin`."""
+    """Common part of skrl's two kinds of environments. Subclasses first call :meth:`_begin`."""
 
     _observation: Any
     _state: Any
@@ -94,7 +94,7 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
     the group ``policy`` is skrl's observation (``OBSERVATIONS`` in a model's configuration) and
     ``critic`` its state (``STATES``).
 
-    Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). ``truncated`` is a time-out alone,
+    Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). ``truncated`` is only a time-out,
     without the episodes that fall as they time out. ``infos`` is the environment's. On steps that
     end episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of
     every environment, for :class:`FinalObservations`. Set the trainer's ``environment_info`` to
@@ -142,7 +142,7 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
         Returns:
             Observation, reward, terminated, truncated and ``infos``.
         """
-        # skrl's models give actions of a discrete space a column of their own.
+        # skrl's models give actions of a discrete space a separate column.
         actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._remember(observation)
@@ -181,9 +181,9 @@ def _as_float32(space: Space | None) -> Space | None:
 class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
     """A vector environment with a ``DirectMARLEnv`` as skrl's ``MultiAgentEnvWrapper``.
 
-    Everything is as in :class:`SkrlVecEnv`, by agent. Rewards are those of the agents in
-    ``info["rewards"]``, which wrappers of the reward leave as they are. An agent that ended its
-    episode stays terminated, with observation and reward 0, until the last agent has ended its own.
+    Everything is as in :class:`SkrlVecEnv`, by agent. Rewards come from the agents'
+    ``info["rewards"]``, which wrappers of the reward do not change. An agent that ended its episode
+    stays terminated, with observation and reward 0, until the last agent has ended its own.
 
     Args:
         env: A vector environment of tensors that resets in the same step.

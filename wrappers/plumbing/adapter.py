@@ -17,7 +17,7 @@ from legged_envs.wrappers.plumbing.layers import Env, Layer, Space, autoreset_mo
 OBSERVATION_GROUP = "policy"
 """Key of the observation for policy and critic in a dict of observations."""
 STATE_GROUP = "critic"
-"""Key of the observation for the critic alone in a dict of observations."""
+"""Key of the observation for only the critic in a dict of observations."""
 LayerType = TypeVar("LayerType")
 
 
@@ -122,15 +122,16 @@ def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
 
 
 def group_spaces(env: Env, library: str) -> tuple[Space, Space | None]:
-    """Return the spaces of the observation for the policy and of that for the critic alone.
+    """Return the spaces of the observation for the policy and of the observation for only the
+    critic.
 
     Args:
         env: The environment.
         library: Name of the library, for errors.
 
     Returns:
-        The space of the group ``policy``, or of the observation if it has no groups; and that of
-        the group ``critic``, or None.
+        The space of the group ``policy``, or of the observation if it has no groups; and the space
+        of the group ``critic``, or None.
 
     Raises:
         ValueError: There are groups, but not ``policy``.
@@ -147,7 +148,7 @@ def group_spaces(env: Env, library: str) -> tuple[Space, Space | None]:
 
 
 def split_groups(observation: Any, convert: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Return the converted observations for the policy and for the critic alone.
+    """Return the converted observations for the policy and for only the critic.
 
     Args:
         observation: An observation, or a dict of the groups ``policy`` and, maybe, ``critic``.

@@ -30,7 +30,7 @@ TreeType = TypeVar("TreeType")
 class Array(Protocol):
     """An array of any kind.
 
-    The members are those that the wrappers use directly. Everything else goes through
+    The members are used directly by the wrappers. Everything else goes through
     :func:`namespace`.
     """
 
@@ -67,7 +67,7 @@ Tree: TypeAlias = Array | dict[str, "Tree"] | tuple["Tree", ...]
 def namespace(array: object) -> ModuleType:
     """Return the functions of an array's library.
 
-    For NumPy these are NumPy's own, because those of ``array_api_compat`` take longer.
+    For NumPy these are NumPy's own functions, because ``array_api_compat`` takes longer.
     """
     return np if isinstance(array, NUMPY_TYPES) else array_namespace(array)
 
@@ -296,7 +296,7 @@ def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozens
         mask: Rows that come from ``later``. Shape: (num_envs,), bool.
         later: One info. A value without rows is taken from it if it has the key.
         earlier: The other info.
-        whole: Keys whose values have no row for each environment, whatever their length is.
+        whole: Keys with values that have no row for each environment, whatever their length is.
 
     Returns:
         A new info. Where only one info has a key, the rows of the other are blank.

@@ -70,9 +70,9 @@ class StatefulWrapper(Wrapper, ShowsEnv):
     A subclass overrides :meth:`step` for its effect and :meth:`_begin` to learn of resets. It names
     the attributes to save in ``STATE``.
 
-    ``state_dict`` and ``load_state_dict`` hold the state of this wrapper alone. ``get_state`` and
-    ``set_state`` hold that of the whole stack down to the environment: a run that continues from it
-    continues bit for bit, even over arrays of another kind.
+    ``state_dict`` and ``load_state_dict`` hold the state of only this wrapper. ``get_state`` and
+    ``set_state`` hold the state of the whole stack down to the environment: a run that continues
+    from it continues bit for bit, even over arrays of another kind.
 
     Args:
         env: A vector environment. A plain ``gymnasium.Env`` becomes a batch of one, and an
@@ -95,12 +95,12 @@ class StatefulWrapper(Wrapper, ShowsEnv):
     whole_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that the wrapper adds to ``info`` and that have no row for each environment."""
     STATE: ClassVar[Mapping[str, Shape | None]] = {}
-    """Attributes that are saved, with the shape of those that are arrays or None.
+    """Attributes that are saved, with the shape of attributes that are arrays or None.
 
     An underscore in front of the attribute may be left out.
     """
     REQUIRED: ClassVar[frozenset[str]] = frozenset()
-    """Keys of ``STATE`` whose arrays exist from the beginning: they are never None."""
+    """Keys of ``STATE`` with arrays that exist from the start: they are never None."""
     # Set by a wrapper that counts nothing of environments without a running episode.
     _over: Episodes | None = None
 
@@ -118,7 +118,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         return autoreset_mode(self)
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Reset all environments, or those of a mask.
+        """Reset all environments, or the environments of a mask.
 
         Args:
             seed: A seed for all environments, a list with one for each, or None.
@@ -167,7 +167,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
     # --- state ------------------------------------------------------------------------------------
 
     def state_dict(self) -> State:
-        """Return a copy of the state of this wrapper alone, by the keys of ``STATE``."""
+        """Return a copy of the state of only this wrapper, by the keys of ``STATE``."""
         state = {}
         for key in self.STATE:
             state[key] = saved_value(getattr(self, self._attribute(key)))
@@ -184,7 +184,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
             attribute = self._attribute(key)
             current = getattr(self, attribute)
             loaded = load_value(current, state[key])
-            # What was loaded in place may be a property without a setter.
+            # A value that was loaded in place may be a property without a setter.
             if loaded is not current:
                 setattr(self, attribute, loaded)
 
@@ -357,7 +357,7 @@ def _check_five_values(env: Layer, owner: str) -> None:
 
 def _check_one_report(env: Layer) -> None:
     # Gymnasium's wrapper fails when the first episode ends if info["episode"] is there already. Our
-    # own above Gymnasium's is meant: it replaces the report with one that has the costs too.
+    # own above Gymnasium's is meant: it replaces the report with a report that includes the costs.
     recorder: str | None = None
     for layer in layers(env):
         if isinstance(layer, RecordEpisodeStatistics):

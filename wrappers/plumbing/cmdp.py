@@ -18,9 +18,10 @@ SixValues: TypeAlias = tuple[Tree, Array, Array, Array, Array, Info]
 class VectorCMDP(StatefulWrapper):
     """A vector environment with the cost as a return value of ``step``. It goes outermost.
 
-    The cost belongs to the transition of its step, also in environments whose episode the step
-    ended. In mode SAME_STEP the true last observations are ``info["final_observation"]``, marked by
-    ``info["_final_observation"]``: Safety-Gymnasium's names of ``final_obs`` and ``_final_obs``.
+    The cost belongs to the transition of its step, also in environments with an episode that the
+    step ended. In mode SAME_STEP the true last observations are ``info["final_observation"]``,
+    marked by ``info["_final_observation"]``: Safety-Gymnasium's names of ``final_obs`` and
+    ``_final_obs``.
 
     Args:
         env: A vector environment that reports ``info["cost"]``.

@@ -26,7 +26,7 @@ from legged_envs.wrappers.plumbing.layers import (
 from legged_envs.wrappers.plumbing.multipliers import relative_excess
 
 RAW_COST_KEYS = ("original_costs", "costs", "original_cost", "cost")
-"""Keys of costs in ``info``. The first one that is there has the unit of the limits."""
+"""Keys of costs in ``info``. The first existing one has the unit of the limits."""
 PER_ENV = ("num_envs",)
 """Shape of an array with a number for each environment."""
 PER_COST = ("num_costs",)

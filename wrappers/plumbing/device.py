@@ -63,7 +63,7 @@ def split_device(owner: str, argument: object, device: Device | None) -> tuple[A
 
 
 def check_device(owner: str, expected: str, example: Array) -> None:
-    """Compare the device of an environment's arrays with the one that a wrapper was given.
+    """Compare the device of an environment's arrays with the device that a wrapper was given.
 
     Args:
         owner: Name of the wrapper, for the error.

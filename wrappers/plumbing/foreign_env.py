@@ -36,8 +36,8 @@ class ForeignEnv(Wrapper):
 
     The wrappers put it around such an environment themselves. In mode SAME_STEP ``final_obs`` is a
     full batch instead of an array of objects, equal to the observation where ``_final_obs`` is
-    false. Costs are at the top level of ``info`` on the step that they belong to, instead of in
-    ``final_info`` alone.
+    false. Costs are at the top level of ``info`` on the step that they belong to, instead of only
+    in ``final_info``.
 
     A ``SyncVectorEnv`` skips the environments that :meth:`end_episodes` named until their reset: it
     refuses to step them, and their next episodes would lose random numbers. Other environments step
@@ -51,7 +51,7 @@ class ForeignEnv(Wrapper):
         super().__init__(env)
         # A copy, which later environments of the same class cannot change: see `autoreset_mode`.
         self.metadata = {**env.metadata, "autoreset_mode": autoreset_mode(env)}
-        # Environments whose episode a layer above has ended.
+        # Environments with an episode that a layer above has ended.
         self._over = np.zeros(self.num_envs, bool)
 
     def reset(
@@ -143,7 +143,7 @@ def wrap_foreign(env: Layer) -> Env:
 def transition_cost(info: Info, key: str) -> Array | None:
     """Return the cost or costs of a step, also where Gymnasium hides them.
 
-    Gymnasium's mode SAME_STEP reports those of an episode's last step in ``final_info`` alone.
+    Gymnasium's mode SAME_STEP reports costs of an episode's last step only in ``final_info``.
 
     Args:
         info: Info of the step.

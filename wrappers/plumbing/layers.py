@@ -72,7 +72,7 @@ def autoreset_mode(env: Env) -> AutoresetMode:
     """Return the autoreset mode of an environment. The default is NEXT_STEP, as in Gymnasium."""
     core: Layer = env.unwrapped
     # Before Gymnasium 1.3 these two write to the metadata that all environments of a class share,
-    # where a later one replaces the mode. A layer with a mode has metadata of its own.
+    # where a later one replaces the mode. A layer with a mode has separate metadata.
     is_gymnasiums = isinstance(core, (SyncVectorEnv, AsyncVectorEnv))
     if is_gymnasiums and env.metadata is core.metadata:
         return AutoresetMode(core.autoreset_mode)
@@ -99,8 +99,8 @@ def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
         name: Name of the attribute.
 
     Returns:
-        The attribute of ``env.unwrapped``, or otherwise that of the first environment of a
-        ``SyncVectorEnv``. None if neither has it.
+        The attribute of ``env.unwrapped``, or of the first environment of a ``SyncVectorEnv``. None
+        if neither has it.
     """
     core: Layer = env.unwrapped
     # A SyncVectorEnv has no attributes of its environments, which are all alike: ask the first.
@@ -121,7 +121,7 @@ def end_episodes(env: Env, mask: Array) -> None:
     """
     for layer in layers(env):
         # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below,
-        # which would be told twice.
+        # which would be notified twice.
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)
 

@@ -31,12 +31,12 @@ def relative_excess(means: Array, limits: Array) -> Array:
 class PIDMultipliers:
     """Lagrange multipliers with an integral, a proportional and a derivative part.
 
-    With e the excess of an update and e' that of the update before, 0 at first::
+    With e the excess of an update and e' the excess of the previous update, 0 at first::
 
         I ← clip(I + integral · e, 0, maximum)
         λ = clip(proportional · e + I + derivative · max(e - e', 0), 0, maximum)
 
-    With the integral part alone this is dual ascent. The proportional part answers at once, and the
+    With only the integral part this is dual ascent. The proportional part answers at once, and the
     derivative part answers an excess that grows. See Stooke et al. 2020, "Responsive safety in
     reinforcement learning by PID Lagrangian methods", algorithm 2.
 
@@ -81,14 +81,14 @@ class PIDMultipliers:
 
     @property
     def values(self) -> Array:
-        """The multipliers λ. Shape: that of ``initial``."""
+        """The multipliers λ. Shape: the shape of ``initial``."""
         return self._state["multipliers"]
 
     def update(self, excess: Array, follow: bool = True) -> None:
         """Adapt the multipliers to an excess. Elements that are not finite change nothing.
 
         Args:
-            excess: The excess e. Shape: that of ``initial``.
+            excess: The excess e. Shape: the shape of ``initial``.
             follow: False only keeps the excess as e' of the next update.
         """
         xp = array_namespace(excess)

@@ -14,13 +14,13 @@ class ReturnScale:
     """Scales a stream of rewards, or of one kind of costs, by statistics over all environments.
 
     ``scale="return"`` divides the value x of a step by the standard deviation of the discounted
-    return G ← γ G + x, which begins at 0 with every episode, as Gymnasium's ``NormalizeReward``
+    return G ← γ G + x, which starts at 0 with every episode, as Gymnasium's ``NormalizeReward``
     does. Signs and ratios stay. ``scale="step"`` subtracts the mean of x and divides by its
     standard deviation, as OmniSafe does. The values of a step enter the statistics before they are
     scaled.
 
     Args:
-        normalizer: Statistics of G or of x. Their shape is that of one environment's x.
+        normalizer: Statistics of G or of x. They have the shape of one environment's x.
         num_envs: Number of environments.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount γ of the return.
@@ -58,13 +58,14 @@ class ReturnScale:
 
         Args:
             values: Rewards or costs. Shape: (num_envs, ``*normalizer.shape``).
-            ended: Environments whose episode this step ended. Shape: (num_envs,), bool. None: none.
+            ended: Environments with an episode that this step ended. Shape: (num_envs,), bool.
+                None: none.
             episodes: Environments without a running episode. They enter no statistics. Their
                 standardised value is 0, because a reset earns nothing.
             frozen: True leaves the statistics as they are.
 
         Returns:
-            The scaled values, clipped. Shape: that of ``values``.
+            The scaled values, clipped. Shape: the shape of ``values``.
         """
         counted = episodes.running(values) if episodes.some_over else None
         if self.scale == "step":

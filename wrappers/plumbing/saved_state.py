@@ -63,7 +63,7 @@ def load_value(current: object, saved: Saved) -> object:
         saved: The value from a state, which :func:`check_value` has accepted.
 
     Returns:
-        ``current`` itself if it was loaded in place, or otherwise a copy of ``saved``.
+        ``current`` itself if it was loaded in place, otherwise a copy of ``saved``.
     """
     if isinstance(current, HasState):
         current.load_state_dict(saved)

@@ -112,7 +112,7 @@ class GaitMetrics(VelocityMetrics):
         measures = super().measures(info)
         robot = self._core.robot
         command = find_gait_command(self._core)
-        # The command is that of the next step already: the contacts are compared with the schedule
+        # The command already belongs to the next step: the contacts are compared with the schedule
         # that the step began with, as in the rewards.
         should_stand = self._schedule > 0.5
         self._schedule = command.contact_schedule
@@ -132,7 +132,7 @@ class GaitMetrics(VelocityMetrics):
 
     def _gait_results(self, values: Measures, alive: torch.Tensor) -> dict[str, GaitResult]:
         counted = after_settling(alive, self._core.step_dt)
-        # One gait and style in each episode: those of its first step.
+        # One gait and style in each episode: the values of its first step.
         gait = values["gait_index"][0].long()
         commanded = values["style"][0]
         style = self._measured_style(values, counted)

@@ -315,7 +315,7 @@ class MimicMetrics(TaskMetrics):
             curves[name] = {
                 curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES
             }
-        # Costs of the episodes without a reference would hide those of the motions.
+        # Costs of the episodes without a reference would hide costs of the motions.
         has_reference = self._clip < len(clips)
         costs = means["costs"][has_reference].nanmean(0)
         command = None
@@ -339,7 +339,8 @@ class MimicMetrics(TaskMetrics):
         )
         means["contact_agreement"] = in_phase
         means["style_agreement"] = at_best_lag
-        # The environment sums rewards over an episode; the differences are those of each step.
+        # The environment sums rewards over an episode; the differences are the rewards of each
+        # step.
         earned = values["earned"]
         earned = earned.diff(dim=0, prepend=torch.zeros_like(earned[:1]))
         perfect = sum(core.rewards.weights[i] for i in self._imitation) * core.step_dt

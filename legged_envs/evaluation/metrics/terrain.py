@@ -112,7 +112,7 @@ class TerrainMetrics(VelocityMetrics):
     def measures(self, info: Mapping[str, Any]) -> Measures:
         ground = self._ground
         measures = super().measures(info)
-        # Tiles are squares: the larger of |x| and |y| says how far out a robot is.
+        # Tiles are squares: the larger of |x| and |y| measures how far out a robot is.
         offset = self._core.robot.root_pos_w - ground.origins
         distance = offset[:, :2].abs().amax(1)
         measures["has_left_tile"] = (distance > 0.5 * ground.terrain.size).float()

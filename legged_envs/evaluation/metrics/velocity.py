@@ -172,9 +172,9 @@ class VelocityMetrics(TaskMetrics):
     def measures(self, info: Mapping[str, Any]) -> Measures:
         robot = self._core.robot
         contact = robot.foot_contact
-        # The swing that ends in this step is over: its peak is that of the step before.
+        # The swing that ends in this step is over: its peak was reached in the step before.
         peak = self._peak
-        # The height of a foot is that of its centre: on the ground it is the radius.
+        # The height of a foot is measured at its centre: on the ground it is the radius.
         height = robot.foot_height - self._core.cfg.robot.foot_radius
         self._peak = torch.where(contact, 0.0, torch.maximum(peak, height))
         errors = command_errors(self._core)
@@ -265,7 +265,7 @@ def hold_velocity(
         command: Forward velocity, m/s, sideways velocity, m/s, and yaw rate, rad/s.
         observation: Current observation, by group. Changed in place to show the new command.
     """
-    # A task of another package may have a command term of its own class here.
+    # A task of another package may have a command term of a custom class here.
     velocity: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
     velocity.hold(value)
@@ -290,6 +290,6 @@ def _observes_commands(core: CoreVectorEnv) -> bool:
 
 
 def _shows_velocity(term: ObservationTermCfg) -> bool:
-    # A task may have several velocity commands, and the name tells which one a term shows.
+    # A task may have several velocity commands, and the name decides which command a term shows.
     shows_command = term.func is observations.command
     return shows_command and term.params.get("name", "velocity") == "velocity"

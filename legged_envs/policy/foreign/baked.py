@@ -25,7 +25,8 @@ from legged_envs.policy.policy import Policy
 
 @dataclass(frozen=True)
 class Loop:
-    """What the control loop of another framework gives to a network, and does with its actions.
+    """Inputs that the control loop of another framework gives to a network, and its use of the
+    actions.
 
     Joints are in the order of the policy's contract.
     """
@@ -75,7 +76,7 @@ def check_loop(contract: Contract, loop: Loop) -> None:
 
 
 def has_bound(pair: Sequence[float | None]) -> bool:
-    """Return True if a pair of bounds has one that is not None."""
+    """Return True if one of the bounds of a pair is not None."""
     return any(bound is not None for bound in pair)
 
 
@@ -109,7 +110,8 @@ def make_blocks(
 
 
 def quantity_scale(contract: Contract, quantity: str) -> float:
-    """Return the factor of a quantity if it has one for all elements and times, else 1."""
+    """Return the factor of a quantity if all elements and times have the same factor, otherwise
+    1."""
     scales = [entry["scale"] for entry in contract["observation"] if entry["name"] == quantity]
     first = scales[0] if scales else 1.0
     is_single = not isinstance(first, list) and all(scale == first for scale in scales)
@@ -240,7 +242,7 @@ class PastActions(NamedTuple):
 
 
 class Lift(torch.nn.Module):
-    """Adds the lift of a gait to actions, for loops whose targets are around a constant pose.
+    """Adds the lift of a gait to actions, for loops with targets around a constant pose.
 
     Args:
         contract: Contract of the policy.

@@ -1,7 +1,7 @@
 """Checkpoints of rsl_rl (`model_1500.pt`): weights are read, and no code.
 
 The layers are rebuilt from the names and shapes of the weights. Their activation is not in the
-file: it is that of `agent.yaml` in the folder of the description, else ELU.
+file: it is read from `agent.yaml` in the folder of the description; without this file it is ELU.
 """
 
 import pickle
@@ -40,7 +40,8 @@ ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
 """Names of activations in rsl_rl → modules."""
 
 DEFAULT_ACTIVATION = "elu"
-"""Activation of checkpoints without an `agent.yaml`: that of nearly all tasks for legged robots."""
+"""Activation of checkpoints without an `agent.yaml`: the usual activation of tasks for legged
+robots."""
 
 AGENT_FILE = "agent.yaml"
 """File in which Isaac Lab and its relatives keep the options of the training."""
@@ -100,7 +101,7 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
         The network, and sentences about what was assumed.
 
     Raises:
-        ValueError: If the file has no actor, or one that cannot be rebuilt.
+        ValueError: If the file lacks an actor, or the actor cannot be rebuilt.
     """
     content = _load(path)
     weights = _actor_weights(path, content)
@@ -123,7 +124,7 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
 def _load(path: Path) -> Mapping[str, Any]:
     check_archive_size(path)
     try:
-        # Tensors and plain values alone: a pickle with anything else is refused before it runs.
+        # Only tensors and plain values: a pickle with anything else is refused before it runs.
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         reason = shorten(" ".join(str(error).split()), 200)
@@ -139,7 +140,7 @@ def _actor_weights(path: Path, content: Mapping[str, Any]) -> Weights:
     """Return the weights of the actor, with names as rsl_rl 5 has them: `mlp.0.weight`."""
     state = content.get("actor_state_dict", content.get("model_state_dict", content))
     weights = {}
-    # Up to rsl_rl 3 the actor stood beside the critic. A distilled policy is called student.
+    # Up to rsl_rl 3 the actor stood next to the critic. A distilled policy is called student.
     for name, value in state.items() if isinstance(state, dict) else ():
         if not isinstance(value, torch.Tensor):
             continue

@@ -36,7 +36,7 @@ class ForeignTerm:
 
 @dataclass(frozen=True)
 class ForeignContract:
-    """What a policy of another framework observes, and what its actions mean.
+    """Observations of a policy of another framework, and the meaning of its actions.
 
     Numbers for each joint are in the order of `joint_names`, those for each action in the order of
     `action_joints`.
@@ -63,9 +63,9 @@ class ForeignContract:
     action_offset: tuple[float, ...]
     """Target of each joint for an action of 0, rad; for wheels rad/s."""
     control_dt: float | None = None
-    """Time from one action to the next, s. None: the file does not say."""
+    """Time from one action to the next, s. None: the file does not specify it."""
     velocity_joints: tuple[str, ...] = ()
-    """Joints whose targets are velocities, such as wheels."""
+    """Joints with velocity targets, such as wheels."""
     by_time: bool = False
     """True if all terms of one step stand together. False: all steps of one term."""
     action_clip: tuple[Range, ...] | None = None
@@ -82,11 +82,12 @@ class ForeignContract:
     """Motion that the policy imitates. None: it follows commands, or the motion is in another
     file."""
     anchor: str | None = None
-    """Body to which the motion is relative. None: the one that carries the arms, else the base."""
+    """Body to which the motion is relative. None: the body that carries the arms, or the base
+    without arms."""
     scan: HeightScan | None = None
     """Where the term `height_scan` looks. None: there is no such term."""
     assumed: tuple[str, ...] = ()
-    """What the file does not say and was assumed, one sentence each."""
+    """Assumptions about information that the file lacks, one sentence each."""
 
     @property
     def imitates(self) -> bool:

@@ -16,7 +16,7 @@ LARGEST_HISTORY = 200
 """Largest number of past steps in an observation."""
 
 BRIEF = reprlib.Repr()
-"""Texts of values for errors. Aliases of YAML can make a value whose whole text has gigabytes."""
+"""Texts of values for errors. Aliases of YAML can make a value with gigabytes of text."""
 BRIEF.maxlevel = 2
 
 Tree = dict[str, Any]
@@ -24,7 +24,7 @@ Tree = dict[str, Any]
 
 
 class Fields:
-    """A mapping in a YAML file, whose values are checked when they are read.
+    """A mapping in a YAML file. Its values are checked when they are read.
 
     Args:
         file: The file, for errors.

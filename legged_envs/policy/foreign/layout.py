@@ -71,8 +71,8 @@ def own_blocks(contract: Contract) -> list[Block]:
     """Return the blocks of the observation that a policy of this package takes.
 
     Raises:
-        ValueError: If it takes several observations, or one that only its own task computes. The
-            error names all of these.
+        ValueError: If it takes several observations, or an observation that only its own task
+            computes. The error names all of these.
     """
     inputs = policy_inputs(contract)
     if len(inputs) != 1:

@@ -54,13 +54,13 @@ MOTION_TERMS = {
 TASK_SCAN = HeightScan(x=grid_lines(1.6, 0.1), y=grid_lines(1.0, 0.1), offset=0.0)
 """Height scan of mjlab's own velocity tasks (1.6.0), around the base. The metadata do not have it.
 
-Its rays begin at the base and end 5 m below it. No ground of these tasks is that deep.
+Its rays start at the base and end 5 m below it. No ground of these tasks is that deep.
 """
 
 SCAN_ASSUMED = (
     "height_scan looks at the grid of mjlab's velocity tasks, 1.6 m by 1 m, a point every 0.1 m"
 )
-"""What is told of a policy that sees heights, if nobody said where."""
+"""Assumption that is reported for a policy with a height scan without a described grid."""
 
 NO_BOUND = (-inf, inf)
 """Bounds of an observation that is not clipped."""
@@ -77,7 +77,7 @@ NEEDED = (
 
 
 class Texts:
-    """Metadata of an ONNX file, whose lists are read and checked.
+    """Metadata of an ONNX file. Its lists are read and checked.
 
     Args:
         file: The file, for errors.
@@ -164,7 +164,7 @@ def read(
     Args:
         file: The file.
         metadata: Its metadata.
-        scan: Where its height scan looks. None: where those of mjlab's own tasks look.
+        scan: Where its height scan looks. None: the grid of mjlab's own tasks.
 
     Raises:
         ValueError: If an entry is missing or wrong, or an observation term has no counterpart here.
@@ -196,7 +196,8 @@ def read(
 
 
 def _read_motion(texts: Texts, terms: tuple[ForeignTerm, ...]) -> ReferenceMotion | None:
-    """Return the motion that a policy observes. None: it observes none, or not that of its file."""
+    """Return the motion that a policy observes. None: it observes no scan, or not the scan of its
+    file."""
     if not any(term.quantity in MOTION_TERMS.values() for term in terms):
         return None
     if not gives_motion(texts.file):
@@ -256,7 +257,7 @@ def _read_clips(texts: Texts, count: int) -> list[Range]:
 
 
 def _history_lengths(texts: Texts, count: int) -> list[int]:
-    # The first name is mjlab's, the second one that of BeyondMimic.
+    # The first name is mjlab's, the second is BeyondMimic's.
     for entry in ("observation_terms_history_length", "observation_history_lengths"):
         if not texts.has(entry):
             continue
@@ -267,7 +268,7 @@ def _history_lengths(texts: Texts, count: int) -> list[int]:
                     f"{str(texts.file)!r}: {entry} in its metadata must be whole numbers from 0 to "
                     f"{LARGEST_HISTORY}, got {number:g}: export it again"
                 )
-        # 0 is the present value alone.
+        # 0 is only the present value.
         return [max(int(number), 1) for number in numbers]
     return [1] * count
 

@@ -1,7 +1,7 @@
 """The motion that a policy imitates, and the observations that show it to the policy.
 
 It is inside an ONNX file of BeyondMimic, which gives it at any `time_step`: joint positions and
-velocities, and poses of bodies in the world; or in a file of motions. Here it begins with every
+velocities, and poses of bodies in the world; or in a file of motions. Here it starts with every
 episode, at the place and with the heading of the robot.
 """
 
@@ -110,7 +110,8 @@ def motion_of_file(
         file: File of the motion.
         robot: Robot with all joints of the policy.
         joints: Joints in the order of the policy.
-        anchor: Name of the anchor body. None: the body that carries the arms, else the base.
+        anchor: Name of the anchor body. None: the body that carries the arms, or the base without
+            arms.
         control_dt: Time from one row to the next, s.
         reading: Settings for reading the file. None: it says all.
 
@@ -175,7 +176,7 @@ class MotionTerm:
     def __init__(self, motion: ReferenceMotion, kind: str):
         self._motion = motion
         self._kind = kind
-        # Of each robot: where its motion begins, and how it is turned.
+        # Of each robot: start and turn of its motion.
         self._place = torch.zeros(0, 3)
         self._turn = torch.zeros(0, 4)
 
@@ -207,7 +208,7 @@ class MotionTerm:
         return columns.flatten(1)
 
     def _begin(self, starts: torch.Tensor, pos: torch.Tensor, quat: torch.Tensor) -> None:
-        """Let the motion of robots whose episode starts begin at their place and heading."""
+        """Start the motion of robots with a new episode at their place and heading."""
         if len(self._place) != len(pos):
             self._place = torch.zeros_like(pos)
             self._turn = torch.zeros_like(quat)
@@ -217,7 +218,7 @@ class MotionTerm:
         yaw = rotation.heading(quat) - rotation.heading(first_quat)
         turn = rotation.from_yaw(yaw)
         place = pos.clone()
-        # The height is that of the motion, whose ground is at 0.
+        # The height is measured in the motion, with its ground at 0.
         place[:, 2] = first_pos[2]
         begins = starts[:, None]
         self._place = torch.where(begins, place, self._place)

@@ -37,7 +37,7 @@ class OnnxNetwork:
     `h_out`, as rsl_rl exports recurrent networks. `time_step` counts the control steps.
 
     Most files are for one robot. Their weights are read into the model, also those in another file,
-    and its first axis is opened for more robots. If an operation still takes one row alone, such as
+    and its first axis is opened for more robots. If an operation still takes only one row, such as
     a reshape to (1, n), the network is called for one robot after another (`RowNetwork`).
 
     Args:
@@ -66,7 +66,7 @@ class OnnxNetwork:
 
     @property
     def input_size(self) -> int | None:
-        """Number of elements of the observation. None: the file does not say."""
+        """Number of elements of the observation. None: the file does not specify it."""
         size = self._main.shape[-1]
         return size if isinstance(size, int) else None
 
@@ -128,7 +128,7 @@ def _open_for_rows(path: Path, model: Any) -> Any:
 
     None: the model only takes a batch of one.
     """
-    # onnxruntime looks for files beside another one, and this model has none.
+    # onnxruntime looks for files next to a model's file, and this model has no file.
     read_external_data(path, model)
     weights = {each.name for each in model.graph.initializer}
     for value in model.graph.input:
@@ -202,7 +202,7 @@ class TorchNetwork:
         self.module = module.eval()
         """The network."""
         self.input_size: int | None = None
-        """Number of elements of the observation. None: the network does not say."""
+        """Number of elements of the observation. None: the network does not specify it."""
         self.has_memory = False
         """True if it remembers the past of a robot."""
 
@@ -248,7 +248,7 @@ class RecurrentNetwork:
         return tuple(torch.zeros(shape) for _ in range(parts))
 
     def reset(self, ended: torch.Tensor | None) -> None:
-        """Reset the network's memory of robots whose episode starts.
+        """Reset the network's memory of robots with a new episode.
 
         Args:
             ended: True for these robots. None: all. Shape: (n,), bool.

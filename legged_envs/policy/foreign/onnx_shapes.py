@@ -56,7 +56,7 @@ def known_shapes(path: Path, model: Any, most: int) -> tuple[Any, dict[str, list
 
 
 def _fix_inputs(model: Any) -> None:
-    # What a file says about its own shapes is no fact.
+    # Shapes in a file's own description may be wrong.
     del model.graph.value_info[:]
     weights = {each.name for each in model.graph.initializer}
     for value in model.graph.input:
@@ -123,7 +123,7 @@ def _computed_sizes(model: Any, number: int) -> list[str]:
 
 
 def _run(path: Path, model: Any, names: Sequence[str], value: float) -> list[Any]:
-    """Return results of a model whose inputs all have one value.
+    """Return results of a model for inputs with the same value everywhere.
 
     Only the nodes that these results need are run. Their results are known to be small.
     """

@@ -35,7 +35,7 @@ from legged_envs.system_checks import check_installed
 from legged_envs.tasks import make_task_cfg, plain_id
 
 SCAN = "height_scan"
-"""The only entry of a YAML file that tells where a policy of mjlab looks."""
+"""The only entry of a YAML file that describes the height scan of a policy of mjlab."""
 
 SCAN_REMEDY = (
     "give the grid of its height_scan in the file that --contract names: "
@@ -73,7 +73,7 @@ def foreign_policy_and_task(
         task_id: Registered id of the task.
         path: ONNX file, TorchScript file, or checkpoint of rsl_rl.
         description: YAML file of its framework, or an ONNX file with metadata. None: `path` is one.
-        changes: Changes to the task, on top of those that the policy needs.
+        changes: Changes to the task, in addition to the changes that the policy needs.
         motions: File of the motion that the policy imitates. Empty: it has it in its own file, or
             imitates none.
         reading: Information that this file lacks. None: the file is complete.
@@ -211,7 +211,7 @@ def read_description(path: Path, description: Path | None, robot: RobotCfg) -> F
 
 
 def _read_with_scan(path: Path, term: Fields) -> ForeignContract:
-    """Read the metadata of a policy whose height scan another file describes."""
+    """Read the metadata of a policy with a height scan that another file describes."""
     scan = read_scan(term, offset=mjlab.TASK_SCAN.offset)
     if path.suffix != ONNX:
         raise ValueError(
@@ -292,7 +292,7 @@ def _make_policy(
 
 
 def _check_sizes(mapped: MappedNetwork, foreign: ForeignContract, entries: Contract) -> None:
-    """Raise a ValueError if a network does not take what its description says."""
+    """Raise a ValueError if the inputs of a network do not fit its description."""
     size = sum(term["size"] for term in entries["observation"])
     seen = mapped.observe(torch.zeros(2, size))
     taken = getattr(mapped.network, "input_size", None)

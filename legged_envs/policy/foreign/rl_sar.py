@@ -55,7 +55,7 @@ UNSCALED = {"gravity_vec": 3, "whole_body_tracking/motion_anchor_ori_b": 6}
 """Observation term that has no scale in the file → its size."""
 
 BASE_FILE = "base.yaml"
-"""File of the robot, one folder above that of the policy."""
+"""File of the robot, one folder above the policy's folder."""
 
 FROM_BASE = ("dt", "decimation", "joint_names", "default_dof_pos", "torque_limits", "joint_mapping")
 """Entries that a policy takes from the file of the robot if its own file does not have them."""
@@ -204,13 +204,13 @@ def _control_dt(config: Fields) -> float | None:
 # --- writing --------------------------------------------------------------------------------------
 
 NAME = "legged_envs"
-"""Folder of the policy below that of the robot, as rl_sar finds it."""
+"""Folder of the policy below the robot's folder, as rl_sar finds it."""
 
 WRITTEN_TERMS = {quantity: name for name, quantity in TERMS.items()}
 """Quantities that its control loop observes → observation term of the file."""
 
 CLIP = 100.0
-"""Limit of the observations and actions in the file. The network has those of the policy."""
+"""Limit of the observations and actions in the file. The network has the policy's numbers."""
 
 
 def write(folder: Path, policy: Policy, cfg: TaskCfg) -> list[Path]:

@@ -9,24 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 Memory = dict[str, torch.Tensor]
-"""What a network remembers: name of a tensor → its value."""
+"""Memory of a network: name of a tensor → its value."""
 
 Step = Callable[[torch.Tensor, Memory], tuple[torch.Tensor, Memory]]
 """Function of the observations (n, size) and the memory before → actions (n, num_actions) and the
-memory after. Some work for n = 1 alone."""
+memory after. Some work only for n = 1."""
 
 TRIAL_ROBOTS = 3
 """Robots of the trial. Two rows would also pass where a network takes them for two directions."""
 TRIAL_STEPS = 3
 """Control steps of the trial. Memory has an effect from the second one on."""
 TOLERANCE = 1e-4
-"""Largest difference of actions, alone and together. Sums of float32 in another order differ."""
+"""Largest difference of the actions of one robot, computed separately and together with others.
+Sums of float32 in another order differ."""
 
 
 class RowNetwork:
     """A network with a memory for each robot.
 
-    The first call tries several robots together and each of them alone. If the actions are the
+    The first call tries several robots together and each of them separately. If the actions are the
     same, all robots act in one call from then on. Otherwise the network is called for one robot
     after another.
 
@@ -48,7 +49,7 @@ class RowNetwork:
     def __call__(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the actions for observations. Shapes: (n, size) → (n, num_actions).
 
-        With another number of robots than before, all of them begin again.
+        With another number of robots than before, all of them start again.
         """
         if self._is_joint is None:
             self._is_joint = self._try_joint(observation.shape[1])
@@ -104,7 +105,7 @@ class RowNetwork:
         return memory
 
     def _try_joint(self, size: int) -> bool:
-        """Return True if several robots together get what each of them gets alone."""
+        """Return True if several robots together get the same actions as in separate calls."""
         random = torch.Generator().manual_seed(0)
         seen = torch.randn(TRIAL_STEPS, TRIAL_ROBOTS, size, generator=random)
         actions = []

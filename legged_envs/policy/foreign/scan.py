@@ -13,7 +13,7 @@ MOST_POINTS = 10_000
 """Largest number of points of a scan. Those of Isaac Lab's tasks have 187."""
 
 USUAL_OFFSET = 0.5
-"""Height of the base for which a scan is 0, m, of files that do not say: Isaac Lab's."""
+"""Height of the base for which a scan is 0, m, if a file does not specify it: Isaac Lab's."""
 
 NO_GRID = (
     "the file does not define its points: add size, [length, width], and resolution of the "

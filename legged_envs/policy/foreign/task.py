@@ -92,8 +92,8 @@ def find_robot(cfg: TaskCfg, foreign: ForeignContract) -> RobotCfg:
 def adapted_task(cfg: TaskCfg, foreign: ForeignContract) -> TaskCfg:
     """Return a task in which a policy of another framework finds its own robot.
 
-    Gains, default pose, actions, observations, time step, clock and ranges of commands are those of
-    the policy. Physics, ground, events and costs are those of the task.
+    Gains, default pose, actions, observations, time step, clock and ranges of commands come from
+    the policy. Physics, ground, events and costs come from the task.
 
     Raises:
         ValueError: If the robot does not have all joints of the policy.
@@ -121,7 +121,7 @@ def adapted_task(cfg: TaskCfg, foreign: ForeignContract) -> TaskCfg:
 
 
 def _time_steps(cfg: TaskCfg, control_dt: float) -> dict[str, Any]:
-    """Return the changes that make the control step that of the policy."""
+    """Return the changes that give the task the control step of the policy."""
     decimation = max(round(control_dt / cfg.sim.dt), 1)
     if math.isclose(decimation * cfg.sim.dt, control_dt, rel_tol=1e-6):
         return {"sim.decimation": decimation}

@@ -72,9 +72,9 @@ class TorchScriptNetwork:
     """A network in a TorchScript file.
 
     A network that writes to its own tensors has a memory, such as the state of an LSTM. Each robot
-    then has its own. If the network gives several robots what it gives each alone, as the LSTM of
-    unitree_rl_gym does, its tensors hold the memory of all robots, and they act in one call; else
-    each robot has its turn (`RowNetwork`).
+    then has its own. If several robots together get the same actions as in separate calls, as with
+    the LSTM of unitree_rl_gym, its tensors hold the memory of all robots, and they act in one call.
+    Otherwise the robots act one after another (`RowNetwork`).
 
     Args:
         path: TorchScript file.
@@ -92,7 +92,7 @@ class TorchScriptNetwork:
         self._was_measured = False
 
         self.input_size: int | None = None
-        """Number of elements of the observation. None: the network does not say."""
+        """Number of elements of the observation. None: the network does not specify it."""
 
     @property
     def has_memory(self) -> bool:
@@ -123,7 +123,7 @@ class TorchScriptNetwork:
         self._rows.reset(ended)
 
     def _step(self, observation: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:
-        # The module has the memory of one call. It gets that of these robots.
+        # The module has the memory of one call. It gets the memory of these robots.
         for name, value in memory.items():
             *owners, leaf = name.split(".")
             owner = reduce(getattr, owners, self._module)
@@ -145,7 +145,7 @@ def _as_actions(output: Any, count: int) -> torch.Tensor:
 
 
 def load_torchscript(path: Path) -> Any:
-    """Load a TorchScript file that has nothing but known operations.
+    """Load a TorchScript file that has only known operations.
 
     Raises:
         ValueError: If it is not such a file.

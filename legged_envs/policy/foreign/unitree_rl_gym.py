@@ -39,7 +39,8 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
 
     Args:
         fields: Content of the file.
-        robot: Robot of the task. The policy moves its first joints, unless the file says which.
+        robot: Robot of the task. The policy moves its first joints, unless the file names the
+            joints.
 
     Raises:
         ValueError: If an entry is missing or wrong, or the policy has another observation.

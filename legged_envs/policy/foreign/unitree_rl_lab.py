@@ -70,7 +70,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
 
     Args:
         fields: Content of the file.
-        robot: Robot of the task, whose motors the file numbers.
+        robot: Robot of the task, with the motors that the file numbers.
 
     Raises:
         ValueError: If an entry is missing or wrong, or an observation term has no counterpart here.

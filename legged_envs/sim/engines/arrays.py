@@ -34,7 +34,8 @@ class EngineArray:
         """float32 tensor that is handed out to readers. Shape: (num_envs, …)."""
 
     def refresh(self) -> None:
-        """Make ``buffer`` equal to ``source``. Nothing is to do here, because they are one."""
+        """Make ``buffer`` equal to ``source``. No copy is needed, because both are the same
+        memory."""
 
     def mark_stale(self, rows: slice | Tensor) -> None:
         """Note that some rows (environments) of ``source`` have changed. Does nothing here."""

@@ -36,7 +36,7 @@ EXTRAS = {"mujoco_warp": "warp", "genesis": "genesis"}
 
 
 def known_engines() -> dict[str, str | Engine]:
-    """Return all known engines by name: `ENGINES` and those of other installed packages.
+    """Return all known engines by name: `ENGINES` and the engines of other installed packages.
 
     The libraries that an engine needs are not checked.
     """
@@ -154,6 +154,6 @@ def make_simulation(
 
 
 def _parts_of(scene: SceneCfg) -> list[str]:
-    """Return the fields of a scene that are not those of one robot on a plane."""
+    """Return the fields of a scene that differ from one robot on a plane."""
     default = vars(SceneCfg())
     return [name for name, value in vars(scene).items() if value != default[name]]

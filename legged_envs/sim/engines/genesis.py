@@ -177,7 +177,7 @@ class GenesisSimulation(LiveSimulation):
         first_columns = model.sensor_adr[measures_velocity]
 
         self._shapes = self._indices(np.flatnonzero(collides))
-        """Shapes of the model that Genesis has, those that collide."""
+        """Shapes of the model that Genesis has: only shapes that collide."""
         self._dofs = self._indices(model.jnt_dofadr[joints])
         """Degree of freedom of each actuator."""
         self._qpos0 = self._repeat(model.qpos0[model.jnt_qposadr[joints]])
@@ -198,7 +198,7 @@ class GenesisSimulation(LiveSimulation):
         actuators = np.array(kinds)
 
         self._follows_velocity = self._repeat(actuators == "velocity")
-        """1 for each actuator that is driven to a velocity, else 0."""
+        """1 for each actuator that is driven to a velocity, otherwise 0."""
         mode = self._engine.control_mode
         mode[:] = int(gs.CTRL_MODE.FORCE)
         mode[:, self._dofs[actuators != "torque"]] = int(gs.CTRL_MODE.POSITION)

@@ -144,7 +144,7 @@ class ModelSimulation(ModelBody, Simulation):
         robot = self.robot
         x, y, yaw = self.start
         if x or y or yaw:
-            # At the origin the orientation is that of the robot's file.
+            # At the origin the orientation comes from the robot's file.
             root = (x, y, robot.base_height, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
             self._qpos[:, self._root_qpos] = self._double(root)
         # The third number of a free joint is its height.
@@ -230,7 +230,7 @@ class ModelSimulation(ModelBody, Simulation):
 
     @abstractmethod
     def _restore_start(self, env_ids: Tensor) -> None:
-        """Restore the state after construction of ``env_ids``, but for parameters."""
+        """Restore the state after construction of ``env_ids``, except for parameters."""
 
     def _read_parameter(self, name: str, default: bool) -> Tensor:
         """Return a copy of a physics parameter of all environments, float32.

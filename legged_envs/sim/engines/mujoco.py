@@ -1,6 +1,6 @@
 """The engine ``"mujoco"``: MuJoCo on the CPU, in float64.
 
-Its results are bit-identical to those of a plain loop of ``mj_step``.
+Its results are bit-identical to a plain loop of ``mj_step``.
 """
 
 import copy
@@ -90,7 +90,7 @@ class MujocoSimulation(ModelSimulation):
     def _bind_arrays(self, model: mujoco.MjModel) -> None:
         """Set the tensors that share the memory of the batch."""
         batch = self.batch
-        # A row of state is time, qpos, qvel, and what else the future depends on.
+        # A row of state is time, qpos, qvel, and everything else that the future depends on.
         first = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME)
         last = first + model.nq + model.nv
         self._state = ConvertedArray(torch.from_numpy(batch.state)[:, first:last])
@@ -192,7 +192,7 @@ class MujocoSimulation(ModelSimulation):
             if name in given_fields:
                 values = given_fields[name]
             else:
-                # At the time of the state the field was that of the model.
+                # At the time of the state the field had the model's value.
                 values = _field_of_model(self.model, name)
             self.batch.expand(name)[:] = values
         for robot in self.robots.values():

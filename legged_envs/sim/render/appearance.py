@@ -113,7 +113,7 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
             f"appearance {str(path)!r}: {shorten(str(error), 200)}; bring what it names, meshes "
             "and textures, with the file: whole folders of mujoco_menagerie"
         ) from error
-    # Before anything is added: its poses are those of the robot alone.
+    # Before anything is added: its poses are the robot's only.
     own_model = spec.compile()
     _check_bodies(own_model, look_model, f"robot {robot.name!r}: appearance {str(path)!r}")
     for geom in spec.body(robot.base_body).find_all("geom"):
@@ -167,7 +167,7 @@ def _add_shape(body: mujoco.MjsBody, look: mujoco.MjModel, geom: np.intp, pose: 
         mesh_name = PREFIX + look.mesh(mesh).name
         # The compiler has moved the mesh to its centre and turned it to its principal axes.
         moved = _pose(look.mesh_pos[mesh], _matrix_of(look.mesh_quat[mesh]))
-        # Here the mesh is added as its file has it, and moved again by the next compilation.
+        # Here the mesh is added as in its file, and moved again by the next compilation.
         pose = pose @ np.linalg.inv(moved)
     material = int(look.geom_matid[geom])
     material_name = ""

@@ -22,7 +22,7 @@ class SceneRenderer:
     """Draws pictures of the environments of a simulation, and shows them in a window.
 
     It uses MuJoCo's renderer with every engine. A ghost is a transparent second robot in a given
-    pose, such as that of a reference motion.
+    pose, such as the pose of a reference motion.
 
     Args:
         model: MuJoCo model of the simulated scene.
@@ -78,7 +78,8 @@ class SceneRenderer:
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
         """Draw a picture of one environment.
 
-        It can be called from any thread. A call waits until those of other threads are finished.
+        It can be called from any thread. A call waits until the calls of other threads are
+        finished.
 
         Args:
             env_id: Index of the environment.
@@ -157,7 +158,7 @@ class SceneRenderer:
             camera = self._find_camera(data)
             if isinstance(camera, mujoco.MjvCamera):
                 self._window.aim(camera)
-        # The window keeps added shapes: those of the last call are removed.
+        # The window keeps added shapes: shapes of the last call are removed.
         self._window.scene.ngeom = 0
         for draw in self.decorations:
             draw(self._window.scene, env_id)
