@@ -17,17 +17,15 @@ from legged_envs.wrappers.plumbing.arrays import (
     as_kind_of,
     as_numpy,
     copied,
-    detached,
     map_arrays,
 )
 from legged_envs.wrappers.plumbing.base import Options, Seed, Shape, not_reset
 from legged_envs.wrappers.plumbing.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.plumbing.layers import AnyEnv, Step
+from legged_envs.wrappers.plumbing.terminations import running_maxima, termination_probability
 
 STREAM_STEP = 0x9E3779B97F4A7C15
 """Increment of the 64 bits of a random stream for each number that is drawn."""
-COST_MAXIMUM_FLOOR = 1e-6
-"""Smallest running maximum that a cost is divided by."""
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
@@ -223,31 +221,14 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         """Return δ of each environment. Shape: (num_envs,), float64."""
         xp = self._xp
         if not self._all_over(costs):
-            self._update_maxima(costs)
-        probability: Array
-        costs = xp.astype(costs, xp.float64)
+            self.cost_maxima = running_maxima(self.cost_maxima, costs, self.tau)
         if self.cost_maxima is None:
-            probability = xp.zeros_like(costs[:, 0])
-            return probability
-        # min(c · p / m, p) is p · clip(c / m, 0, 1), with one division for each cost instead of
-        # one for each environment and cost.
-        slope = xp.astype(self.probabilities / self.cost_maxima, xp.float64)
-        bound = xp.astype(xp.clip(self.probabilities, max=1.0), xp.float64)
-        each = xp.clip(xp.minimum(costs * slope, bound), min=0.0)
-        if self.combine == "max":
-            probability = xp.max(each, axis=1)
-        else:
-            probability = 1.0 - xp.prod(1.0 - each, axis=1)
-        return probability
-
-    def _update_maxima(self, costs: Array) -> None:
-        xp = self._xp
-        largest = xp.astype(xp.max(detached(costs), axis=0), xp.float64)
-        largest = xp.clip(largest, min=COST_MAXIMUM_FLOOR)
-        if self.cost_maxima is None:
-            self.cost_maxima = largest
-        else:
-            self.cost_maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * largest
+            nothing: Array = xp.zeros_like(xp.astype(costs[:, 0], xp.float64))
+            return nothing
+        delta: Array = termination_probability(
+            costs, self.cost_maxima, self.probabilities, self.combine
+        )
+        return delta
 
     def _sample(self, delta: Array) -> Array:
         """Return the running episodes that end by chance. Shape: (num_envs,), bool."""

@@ -82,7 +82,17 @@ NUMBERS_ABOVE_ZERO = (
 SIGNED_NUMBERS = ("lift",)
 """Names of float options that may be below 0."""
 
-NUMBERS_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse", "start")
+NUMBERS_TO_ONE = (
+    "gamma",
+    "final_gamma",
+    "gae_lambda",
+    "coarse",
+    "start",
+    "tau",
+    "initial_probability",
+    "min_probability",
+    "max_probability",
+)
 """Names of float options that must be at most 1."""
 
 

@@ -41,6 +41,10 @@ class Returns:
     normalise: bool
     """True if :meth:`finish` brings advantages to mean 0 and standard deviation 1."""
 
+    continuation: torch.Tensor | None = None
+    """Probability κ that nothing but a done ends the return after a step. None: 1. Shape:
+    (num_steps, num_envs) or (num_steps, num_envs, 1)."""
+
     def next_values(
         self,
         last_values: object,
@@ -70,6 +74,8 @@ class Returns:
             raise ValueError(
                 f"{missing} is missing: time_outs and {final_name} are needed together"
             )
+        if self.continuation is not None:
+            fitting("continuation", self.continuation, self.rewards)
         last_values = fitting(f"last_{self.prefix}values", last_values, self.values[0])
         following = torch.cat((self.values[1:], last_values.unsqueeze(0)))
         following.masked_fill_(dones, 0.0)  # a terminal state is worth nothing
@@ -81,12 +87,14 @@ class Returns:
     def write(self, next_values: torch.Tensor, dones: torch.Tensor) -> None:
         """Write the advantages and the returns.
 
-        A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns are A_t + V_t.
+        A_t = r_t + γ·κ_t·V'_t − V_t + γ·λ·κ_t·(1 − done_t)·A_{t+1}, and the returns are A_t + V_t.
 
         Args:
             next_values: V', from :meth:`next_values`.
             dones: True where an episode ended. Shape: (num_steps, num_envs, 1), bool.
         """
+        if self.continuation is not None:
+            next_values = next_values * self.continuation.view(*dones.shape)
         advantages = self.advantages
         # First the one-step differences δ_t = r_t + γ·V'_t − V_t, of all steps at once.
         torch.add(self.rewards, next_values, alpha=self.gamma, out=advantages)
@@ -94,6 +102,8 @@ class Returns:
         # No advantage crosses the end of an episode, also where it was a time-out.
         decay = dones.logical_not().to(advantages.dtype)
         decay.mul_(self.gamma * self.lam)
+        if self.continuation is not None:
+            decay.mul_(self.continuation.view(*dones.shape))
         # Backwards: each step adds the finished advantage of the step after it.
         for step in reversed(range(len(advantages) - 1)):
             advantages[step].addcmul_(decay[step], advantages[step + 1])

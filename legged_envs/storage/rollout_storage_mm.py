@@ -1,6 +1,7 @@
 """The rollout buffer of motion-mimic PPO: what every environment did, and batches to learn from."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -178,6 +179,7 @@ class RolloutStorageMM(RolloutBuffers):
         cost_gamma: float | None = None,
         cost_lam: float | None = None,
         normalize_cost_advantage: bool = False,
+        continuation: torch.Tensor | None = None,
     ) -> None:
         """Write ``returns`` and ``advantages`` (generalised advantage estimates), also of costs.
 
@@ -185,8 +187,7 @@ class RolloutStorageMM(RolloutBuffers):
         that episode's true last observation. Without ``time_outs`` every done is terminal.
 
         Args:
-            last_values: Values of the observations after the last step.
-                Shape: (num_envs,) or (num_envs, 1).
+            last_values: Values after the last step. Shape: (num_envs,) or (num_envs, 1).
             gamma: Discount γ per step.
             lam: λ of the estimator: 0 for one-step differences, 1 for whole returns.
             normalize_advantage: True to bring advantages to mean 0 and standard deviation 1.
@@ -200,6 +201,7 @@ class RolloutStorageMM(RolloutBuffers):
             cost_gamma: Discount of costs; None is ``gamma``.
             cost_lam: λ of costs; None is ``lam``.
             normalize_cost_advantage: True to normalise each column of cost advantages.
+            continuation: Factor on all rewards after a step; None is 1. Shape: as ``time_outs``.
 
         Raises:
             RuntimeError: If the rollout is not full.
@@ -210,18 +212,16 @@ class RolloutStorageMM(RolloutBuffers):
         self._require("compute_returns", "rl")
         cost_gamma = gamma if cost_gamma is None else cost_gamma
         cost_lam = lam if cost_lam is None else cost_lam
-        check_number("gamma", gamma, 0.0, 1.0)
-        check_number("lam", lam, 0.0, 1.0)
-        check_number("cost_gamma", cost_gamma, 0.0, 1.0)
-        check_number("cost_lam", cost_lam, 0.0, 1.0)
+        factors = {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}
+        for name, factor in factors.items():
+            check_number(name, factor, 0.0, 1.0)
         if not self.num_costs and (last_cost_values is not None or final_cost_values is not None):
-            raise ValueError(
-                "last_cost_values and final_cost_values are for costs, but num_costs is 0"
-            )
+            raise ValueError("last_cost_values and final_cost_values are for costs; num_costs is 0")
         dones = self.dones != 0  # ``~`` of uint8 would flip all eight bits
         if time_outs is not None:
             time_outs = checked_time_outs(time_outs, dones)
         rewards = self._reward_returns(gamma, lam, normalize_advantage)
+        rewards = replace(rewards, continuation=continuation)
         next_values = rewards.next_values(last_values, final_values, dones, time_outs)
         # Both are checked before either is written.
         jobs = [(rewards, next_values)]

@@ -164,9 +164,13 @@ def _make_ppo(
     settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
     constraints = _make_cost_part(ppo, env.num_envs, core, settings.gamma * settings.gae_lambda)
     cost_critic = None
-    if constraints is not None:
+    if constraints is not None and constraints.num_costs:
         num_costs = constraints.num_costs
-        cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
+        widths = ppo.constraint.critic_hidden
+        if widths is None:
+            # A smaller error of cost values is not worth a third network of full size.
+            widths = tuple(max(1, width // 2) for width in ppo.hidden)
+        cost_critic = make_network(sum(critic_inputs.sizes), num_costs, widths, ppo.activation)
     expert = None
     if ppo.amp.amp_reward_weight:
         robot = core.cfg.robot

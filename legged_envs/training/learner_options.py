@@ -128,7 +128,9 @@ class LagrangeCfg(Configuration):
     learn to fall."""
 
 
-ConstraintMethodName = Literal["none", "fixed", "lagrange", "p3o", "np3o", "ipo", "crpo", "focops"]
+ConstraintMethodName = Literal[
+    "none", "fixed", "lagrange", "p3o", "np3o", "ipo", "crpo", "focops", "cat"
+]
 """Names of the constraint methods."""
 
 
@@ -141,7 +143,7 @@ class ConstraintCfg(Configuration):
 
     method: ConstraintMethodName = "none"
     """Constraint method: none, a fixed penalty, PPO-Lagrangian with PID control (configured by
-    ``--lagrange``), P3O, N-P3O, IPO, CRPO or FOCOPS."""
+    ``--lagrange``), P3O, N-P3O, IPO, CRPO, FOCOPS or CaT."""
 
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
@@ -153,6 +155,11 @@ class ConstraintCfg(Configuration):
     start: float = 0.3
     """Share of the training, from 0 to 1, after which the method acts. Until then the policy learns
     as without constraints, to the bit. 0: it acts from the first update, as in the papers."""
+
+    critic_hidden: tuple[int, ...] | None = None
+    """Widths of the hidden layers of the critic of the costs, which has one output for each cost.
+    None: half of ``hidden``, which keeps a training within 10 % of its speed without constraints.
+    ``--lagrange.enabled`` has this critic too."""
 
     penalty: float = 0.5
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""
@@ -189,6 +196,24 @@ class ConstraintCfg(Configuration):
 
     nu_maximum: float = 2.0
     """FOCOPS: upper bound of the multipliers."""
+
+    initial_probability: float = 0.05
+    """CaT: probability at the start that a cost at its maximum ends the return, as in the paper."""
+
+    min_probability: float = 0.001
+    """CaT: smallest such probability."""
+
+    max_probability: float = 1.0
+    """CaT: largest such probability."""
+
+    probability_rate: float = 0.05
+    """CaT: relative increase of a probability in one update if the mean cost is twice the limit."""
+
+    probability_gain: float = 1.0
+    """CaT: logarithm of the factor on a probability while the mean cost is twice the limit."""
+
+    tau: float = 0.95
+    """CaT: share τ of the running maximum of a cost that a control step keeps."""
 
 
 @dataclass

@@ -312,6 +312,34 @@ def test_advantages_are_normalised_over_the_rollout_and_returns_are_not() -> Non
     np.testing.assert_allclose(storage.cost_advantages[..., 1], raw, rtol=1e-5, atol=1e-5)  # type: ignore[index]
 
 
+def test_a_continuation_discounts_all_later_rewards_and_no_costs() -> None:
+    rollout = Random(4, 9, 4, 0.2)
+    storage = rollout.storage()
+    continuation = np.random.default_rng(0).random((9, 4), np.float32)
+    arguments = rollout.arguments(True)
+    storage.compute_returns(
+        **arguments,
+        gamma=0.9,
+        lam=0.8,
+        normalize_advantage=False,
+        continuation=torch.tensor(continuation),
+    )
+    values = rollout.values[..., 0].astype(np.float64)
+    advantage = np.zeros(4)
+    for step in reversed(range(9)):
+        following = values[step + 1] if step < 8 else rollout.last[:, 0]
+        following = np.where(rollout.dones[step], 0.0, following)
+        following = np.where(rollout.time_outs[step], rollout.final[step, :, 0], following)
+        goes_on = continuation[step].astype(np.float64)
+        difference = rollout.rewards[step, :, 0] + 0.9 * goes_on * following - values[step]
+        advantage = difference + 0.9 * 0.8 * goes_on * ~rollout.dones[step] * advantage
+        np.testing.assert_allclose(storage.advantages[step, :, 0], advantage, rtol=1e-5, atol=1e-5)
+    of_costs = rollout.expected(1, True, 0.9, 0.8)[1]
+    np.testing.assert_allclose(storage.cost_returns[..., 0], of_costs, rtol=1e-5, atol=1e-5)  # type: ignore[index]
+    with pytest.raises(ValueError, match="continuation"):
+        storage.compute_returns(**arguments, gamma=0.9, lam=0.8, continuation=torch.ones(4))
+
+
 def test_costs_may_have_their_own_discount() -> None:
     rollout = Random(2, 9, 4, 0.2)
     storage = rollout.storage()

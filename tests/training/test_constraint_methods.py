@@ -176,12 +176,41 @@ def test_a_fixed_penalty_weighs_every_cost_with_one_constant() -> None:
     assert loss_of(method) == pytest.approx(reward_loss(), rel=1e-12)
 
 
+def test_cat_discounts_rewards_by_the_worst_cost_and_its_probabilities_follow_the_excess() -> None:
+    numbers_of_cat = {"initial_probability": 0.1, "min_probability": 0.02, "max_probability": 0.5}
+    adaptation = {"probability_rate": 0.3, "probability_gain": 2.0, "tau": 0.75}
+    method = method_of("cat", **numbers_of_cat, **adaptation)
+    base = np.full(2, 0.1)
+    probabilities = base
+    maxima = None
+    excesses = [[3.0, -0.5], [1.0, -0.9], [-0.2, 0.1]]
+    for step, excess in enumerate(excesses):
+        costs = np.abs(numbers(6, 2, seed=step)) * [2.0, 0.1]
+        rewards = np.linspace(-0.5, 2.0, 6)
+        largest = costs.max(0)
+        maxima = largest if maxima is None else 0.75 * maxima + 0.25 * largest
+        delta = (probabilities * np.clip(costs / maxima, 0.0, 1.0)).max(1)
+        shaped, continuation = method.shape(torch.tensor(rewards), torch.tensor(costs))
+        np.testing.assert_allclose(shaped, np.maximum(rewards * (1.0 - delta), 0.0), rtol=1e-12)
+        np.testing.assert_allclose(continuation, 1.0 - delta, rtol=1e-12)
+        method.measure(torch.tensor(excess, dtype=torch.float64))
+        bounded = np.minimum(excess, 1.0)
+        base = np.clip(base * np.exp(0.3 * bounded), 0.02, 0.5)
+        probabilities = np.clip(base * np.exp(2.0 * bounded), 0.02, 0.5)
+        np.testing.assert_allclose(method.report()["probability"], probabilities, rtol=1e-12)
+    # The lower bound holds, and the second cost, which is above its limit, is ahead of its base.
+    assert probabilities[0] == pytest.approx(base[0] * np.exp(-0.4))
+    assert probabilities[1] > base[1]
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_a_saved_method_continues_as_if_it_had_never_stopped(name: str) -> None:
     whole, resumed = method_of(name), method_of(name)
+    whole.shape(torch.ones(4), torch.tensor(COSTS[:4]))
     whole.measure(torch.tensor([0.3, -0.2]))
     resumed.load_state_dict(whole.state_dict())
     for method in (whole, resumed):
+        method.shape(torch.ones(4), torch.tensor(COSTS[4:8]))
         method.measure(torch.tensor([0.1, 0.2]))
     saved, loaded = whole.state_dict(), resumed.state_dict()
     assert saved.keys() == loaded.keys()
@@ -241,6 +270,7 @@ def update(
     parameter.
     """
     mean_cost = costs.mean()
+    rewards, _ = method.shape(rewards, costs.reshape(-1, 1))
     method.measure((mean_cost - 1.0).reshape(1))
     advantages = (rewards - rewards.mean()) / rewards.std(correction=0)
     cost_advantages = costs - mean_cost
@@ -260,9 +290,9 @@ def update(
     return mean_cost.item()
 
 
-@pytest.mark.parametrize("name", ["p3o", "np3o", "ipo", "crpo", "focops", "lagrange"])
+@pytest.mark.parametrize("name", ["p3o", "np3o", "ipo", "crpo", "focops", "cat", "lagrange"])
 def test_a_two_armed_bandit_is_pulled_as_often_as_its_limit_allows(name: str) -> None:
-    """Arm 1 earns 1 and costs 1, arm 0 neither. With at most 0.3 of cost, the best policy pulls arm 1 with p = 0.3.
+    """Arm 1 earns 2 and costs 1, arm 0 earns 1. With at most 0.3 of cost, the best policy pulls arm 1 with p = 0.3.
 
     A fixed penalty prefers one arm or the other: both optima are corners.
     """
@@ -288,15 +318,18 @@ def test_a_two_armed_bandit_is_pulled_as_often_as_its_limit_allows(name: str) ->
             return (pulled + (1 - new_p) * ((1 - new_p) / (1 - old_p)).log()).expand(1000)
 
         factor = shrinking(step, 50) if name in SWITCHING else 1.0
-        costs.append(update(method, log_prob, logit, factor * rate, arm, arm / limit, kl))
+        costs.append(update(method, log_prob, logit, factor * rate, 1.0 + arm, arm / limit, kl))
     assert np.mean(costs[-steps // 2 :]) == pytest.approx(1.0, abs=0.02)
 
 
-@pytest.mark.parametrize("name", ["fixed", "p3o", "np3o", "ipo", "crpo", "focops", "lagrange"])
+METHODS_OF_LQR = ["fixed", "p3o", "np3o", "ipo", "crpo", "focops", "cat", "lagrange"]
+
+
+@pytest.mark.parametrize("name", METHODS_OF_LQR)
 def test_the_optimum_of_a_constrained_lqr_is_found(name: str) -> None:
     """One step of x' = x + u from x = 1 with u = −k + σ ε: the gain k trades the state's cost x'² for the effort u².
 
-    Reward −x'²; the limit of E[u²] is 0.5. Without it k = 1. With σ = 0.1, E[u²] = k² + 0.01, so that k* = √0.49 = 0.7.
+    Reward 2 − x'²; the limit of E[u²] is 0.5. Without it k = 1. With σ = 0.1, E[u²] = k² + 0.01, so that k* = √0.49 = 0.7.
     """
     limit, sigma, steps = 0.5, 0.1, 200
     gain = torch.full((1,), 0.9, dtype=torch.float64, requires_grad=True)
@@ -320,7 +353,7 @@ def test_the_optimum_of_a_constrained_lqr_is_found(name: str) -> None:
         rate = 5e-4 if name == "ipo" else 5e-3
         if name in SWITCHING:
             rate *= shrinking(step, 20)
-        reward = -(1.0 + force).square()
+        reward = 2.0 - (1.0 + force).square()
         costs.append(update(method, log_prob, gain, rate, reward, force.square() / limit, kl))
     assert np.mean(costs[-steps // 4 :]) == pytest.approx(1.0, abs=0.02)
     assert gain.item() == pytest.approx(0.7, rel=0.02)
@@ -344,6 +377,7 @@ def prepared_with(changes: dict[str, Any] | None = None, **options: Any) -> None
         ({"constraint": constraint(method="cpo")}, "constraint.method.*'cpo'"),
         ({"constraint": constraint(costs=("heat",))}, "constraint.costs.*'heat'"),
         ({"constraint": constraint(costs=("foot_slip", "foot_slip"))}, "'foot_slip' twice"),
+        ({"constraint": constraint(max_probability=1.5)}, "constraint.max-probability.*1.5"),
         ({"constraint": constraint(barrier=0.0)}, "constraint.barrier.*0"),
         ({"constraint": constraint(start=1.2)}, "constraint.start.*1.2"),
         ({"constraint": constraint(method="none", costs=("foot_slip",))}, "foot_slip"),
@@ -380,7 +414,7 @@ def test_methods_see_costs_in_units_of_their_limits_measured_without_noise() -> 
     costs = torch.tensor([[0.25, 9.0, 0.03]]).repeat(4, 1)
     costs[2:] *= 10.0  # by exploration
     storage = SimpleNamespace(
-        cost_rewards=stored_costs(part, costs).repeat(3, 1, 1),
+        cost_rewards=torch.stack([stored_costs(part, costs, step) for step in range(3)]),
         cost_advantages=0.1 * torch.tensor(numbers(3, 4, 2)).float(),
         advantages=torch.tensor(numbers(3, 4, 1, seed=1)).float(),
     )
@@ -396,8 +430,8 @@ def test_methods_see_costs_in_units_of_their_limits_measured_without_noise() -> 
     )
 
 
-def stored_costs(part: MethodConstraints, costs: torch.Tensor) -> torch.Tensor:
-    step = SimpleNamespace(extras={"costs": costs}, transition=SimpleNamespace())
+def stored_costs(part: MethodConstraints, costs: torch.Tensor, index: int) -> torch.Tensor:
+    step = SimpleNamespace(index=index, extras={"costs": costs}, transition=SimpleNamespace())
     part.collect(step, torch.zeros(len(costs)))  # type: ignore[arg-type]
     stored: torch.Tensor = step.transition.cost_rewards
     return stored
@@ -446,14 +480,41 @@ def test_a_method_does_not_act_before_its_start(
         assert_same(*(trainer.algorithm.save()["actor"] for trainer in (constrained, free)))
 
 
-@pytest.mark.parametrize("name", ["np3o", "focops"])
-def test_a_method_trains_a_robot_with_a_critic_for_each_cost(name: Any) -> None:
+@pytest.mark.parametrize(("name", "hidden", "width"), [("np3o", None, 8), ("focops", (5,), 5)])
+def test_a_method_trains_a_robot_with_a_critic_for_each_cost(
+    name: Any, hidden: tuple[int, ...] | None, width: int
+) -> None:
     costs = ("foot_slip", "joint_torque")
-    trainer = trainer_with(ConstraintCfg(method=name, costs=costs), LagrangeCfg())
+    constraints = ConstraintCfg(method=name, costs=costs, start=0.0, critic_hidden=hidden)
+    trainer = trainer_with(constraints, LagrangeCfg())
     row = trainer.iterate()
     assert {"loss_cost/foot_slip", "loss_cost/joint_torque", "loss_cost_value"} <= row.keys()
     assert np.isfinite(list(row.values())).all()
     returns = trainer.algorithm.storage.cost_returns
     assert returns is not None and returns.shape == (4, 16, 2)
+    critic = trainer.algorithm.cost_critic
+    assert critic.mlp[0].out_features == width
+    # Both critics share the statistics, which count each observation once.
+    assert critic.obs_normalizer.count == trainer.algorithm.critic.obs_normalizer.count == 4 * 16
     saved = trainer.algorithm.save()
     trainer.algorithm.load(saved)
+
+
+def test_cat_trains_a_robot_without_a_critic_of_costs() -> None:
+    costs = ("foot_slip", "joint_torque")
+    constraints = ConstraintCfg(method="cat", costs=costs, start=0.0, initial_probability=0.5)
+    trainer = trainer_with(constraints, LagrangeCfg())
+    row = trainer.iterate()
+    assert {"loss_cost/foot_slip", "loss_probability/joint_torque"} <= row.keys()
+    assert "loss_cost_value" not in row and trainer.algorithm.storage.cost_returns is None
+    continuation = trainer.algorithm.constraints.continuation()
+    assert continuation.shape == (4, 16)
+    assert 0.5 <= continuation.min() < continuation.max() <= 1.0
+    trainer.iterate()
+    saved = trainer.algorithm.save()
+    trainer.algorithm.load(saved)
+
+
+def test_probabilities_of_cat_in_the_wrong_order_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"max_probability.*0\.2.*0\.1"):
+        method_of("cat", min_probability=0.2, max_probability=0.1)

@@ -15,7 +15,7 @@ class CostPart(Part):
     """Base of the parts that constrain costs. PPO asks them for the loss of the policy."""
 
     num_costs: int
-    """Number K of constrained costs."""
+    """Number K of constrained costs with a critic."""
     needs_kl: bool = False
     """True if :meth:`policy_loss` reads the KL divergence of a sample."""
     is_active: bool = True
@@ -31,6 +31,13 @@ class CostPart(Part):
         0 while the part is not active: until then, the policy learns from all environments.
         """
         return self._calm_envs if self.is_active else 0
+
+    def continuation(self) -> torch.Tensor | None:
+        """Return the probability that the return of rewards continues after each step.
+
+        None: 1, unless it is overridden. Shape: (num_steps, num_envs).
+        """
+        return None
 
     def policy_loss(self, sample: Sample) -> torch.Tensor:
         """Return the loss of the policy on a mini-batch: PPO's, unless it is overridden."""

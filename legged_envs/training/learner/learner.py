@@ -125,8 +125,9 @@ class Learner:
                 f"algorithm, which has {sorted(known)}; use the configuration that it was saved "
                 "with, or choose parts with load_cfg"
             )
-        for name in wanted - {"iteration"}:
-            part = objects[name]
+        for name, part in objects.items():
+            if name not in wanted:
+                continue
             # A copy, because an optimiser keeps the given tensors and writes to them.
             own = copy.deepcopy(state[name])
             if isinstance(part, nn.Module):

@@ -53,12 +53,15 @@ class MethodConstraints(CostPart):
         """Limits of the constrained costs. Shape: (K,)."""
         self.scale = 1.0 - discount
         """Factor 1 − γλ that costs are stored with."""
-        self.num_costs = len(self.names)
+        self.num_costs = len(self.names) if method.needs_critic else 0
         self.needs_kl = method.needs_kl
         self._columns = list(columns)
+        # Lists of the rollout so far, with an entry for each step.
+        self._costs: list[torch.Tensor] = []
+        self._continuations: list[torch.Tensor] = []
 
     def collect(self, step: Step, rewards: torch.Tensor) -> torch.Tensor:
-        """Store the scaled costs of the step.
+        """Store the scaled costs of the step, and return the rewards that the method shapes.
 
         Raises:
             ValueError: If the environment reports no costs.
@@ -68,8 +71,25 @@ class MethodConstraints(CostPart):
             raise ValueError(
                 "extras must have costs, (num_envs, K), as a constraint.method is given; got none"
             )
-        step.transition.cost_rewards = costs[..., self._columns] * (self.scale / self.limits)
+        if step.index == 0:
+            self._costs = []
+            self._continuations = []
+        scaled = costs[..., self._columns] * (self.scale / self.limits)
+        # The limits are for a policy without noise. slice(None) selects all environments.
+        self._costs.append(scaled[: self.calm_envs or None])
+        if self.num_costs:
+            step.transition.cost_rewards = scaled
+        if self.is_active:
+            rewards, continuation = self.method.shape(rewards, scaled / self.scale)
+            if continuation is not None:
+                self._continuations.append(continuation)
         return rewards
+
+    def continuation(self) -> torch.Tensor | None:
+        """Return the probability that the return continues after each step, or None for 1."""
+        if not self._continuations:
+            return None
+        return torch.stack(self._continuations)
 
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
         """Give the rollout to the method, and its advantages to the mini-batches.
@@ -77,29 +97,32 @@ class MethodConstraints(CostPart):
         Returns:
             Mean costs, and what the method reports, by name.
         """
-        scaled = storage.cost_rewards
-        stored = storage.cost_advantages
-        assert scaled is not None and stored is not None
-        # The limits are for a policy without noise. slice(None) selects all environments.
-        measured = scaled[:, slice(self.calm_envs or None)]
-        _, mean_cost = processes.std_mean(measured.flatten(0, 1))
+        _, mean_cost = processes.std_mean(torch.cat(self._costs))
         fractions = mean_cost / self.scale
         if self.is_active:
             self.method.measure(fractions - 1.0)
+        if self.num_costs:
+            self._weigh(storage, batches)
+        # A mean action holds no information on which deviation from the mean is better.
+        storage.advantages[:, : self.calm_envs] = 0.0
+        advantages = storage.advantages.flatten(0, 1)
+        for batch in batches:
+            batch.advantages = advantages[batch.indices]
+        return self._report(fractions * self.limits)
+
+    def _weigh(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> None:
+        """Give the advantages of the costs to the method and to the mini-batches."""
+        stored = storage.cost_advantages
+        assert stored is not None
         # An exact advantage has mean 0. What an estimate adds is an error of the critic.
         _, mean = processes.std_mean(stored.flatten(0, 1))
         cost_advantages = (stored - mean) / self.scale
         if self.is_active:
             storage.advantages.copy_(self.method.weigh(storage.advantages, cost_advantages))
-        # A mean action holds no information on which deviation from the mean is better.
-        storage.advantages[:, : self.calm_envs] = 0.0
         cost_advantages[:, : self.calm_envs] = 0.0
-        advantages = storage.advantages.flatten(0, 1)
         of_costs = cost_advantages.flatten(0, 1)
         for batch in batches:
-            batch.advantages = advantages[batch.indices]
             batch.cost_advantages = of_costs[batch.indices]
-        return self._report(fractions * self.limits)
 
     def policy_loss(self, sample: Sample) -> torch.Tensor:
         """Return the loss of the policy on a mini-batch: the method's while it is active."""

@@ -41,6 +41,10 @@ class Network(nn.Module):
         """Return the outputs for normalised observations. Shape: (n, size) → (n, outputs)."""
         return self.mlp(normalised)
 
+    def share_normalizers(self, other: "Network") -> None:
+        """Use the running mean and variance of another network, which reads the same."""
+        self.obs_normalizer = other.obs_normalizer
+
     def update_normalizers(self, observation: torch.Tensor) -> None:
         """Update the running mean and variance. Shape: (…, size)."""
         self.obs_normalizer.update(observation.flatten(0, -2))

@@ -37,7 +37,7 @@ class PPO(Learner):
         parts: What joins the algorithm, in the order in which it is called.
         constraints: Constraints on costs, which join before ``parts``. None: there are none.
         cost_critic: Network of the value function of each constrained cost. Required with
-            ``constraints``.
+            ``constraints`` that have ``num_costs``.
     """
 
     def __init__(
@@ -72,6 +72,8 @@ class PPO(Learner):
             parts = (constraints, *parts)
         networks = {"actor": actor, "critic": critic}
         if cost_critic is not None:
+            # Both critics read the same, so that it is normalised once for both.
+            cost_critic.share_normalizers(critic)
             networks["cost_critic"] = cost_critic
         keeps_labels = any(part.labels_actions for part in parts)
         storage = _make_storage(
@@ -129,9 +131,10 @@ class PPO(Learner):
         transition.actions_log_prob = distribution.log_prob(actions)
         judged = self.critic_inputs.read(obs)
         self.critic_inputs.keep(judged, transition, critic=True)
-        transition.values = self.critic(*judged)
+        normalised = self.critic.normalize(*judged)
+        transition.values = self.critic.evaluate(*normalised)
         if self.cost_critic is not None:
-            transition.cost_values = self.cost_critic(*judged)
+            transition.cost_values = self.cost_critic.evaluate(*normalised)
         self._before = obs
         return actions
 
@@ -199,6 +202,7 @@ class PPO(Learner):
         seen = []
         for tensors in zip(self.critic_inputs.read(obs), *self._final_inputs, strict=True):
             seen.append(torch.cat(tensors))
+        seen = self.critic.normalize(*seen)
         last_values, final_values = self._last_and_final_values(self.critic, seen)
         values: dict[str, Any] = {"last_values": last_values, "final_values": final_values}
         if self.cost_critic is not None:
@@ -211,6 +215,7 @@ class PPO(Learner):
             lam=self.cfg.gae_lambda,
             normalize_advantage=is_alone,
             time_outs=self._time_outs,
+            continuation=None if self.constraints is None else self.constraints.continuation(),
             **values,
         )
         if not is_alone:
@@ -223,9 +228,14 @@ class PPO(Learner):
         """Return the values after the rollout, and the values of final states of timed-out
         episodes.
 
-        Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
+        Args:
+            critic: Network of the values.
+            seen: Normalised inputs of these states, those after the rollout first.
+
+        Returns:
+            Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
         """
-        last, finals = critic(*seen).tensor_split([self.storage.num_envs])
+        last, finals = critic.evaluate(*seen).tensor_split([self.storage.num_envs])
         final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
         final_values[self._time_outs] = finals
         return last, final_values
@@ -278,8 +288,7 @@ class PPO(Learner):
         loss = surrogate + self.cfg.value_loss * value - self.cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
         if batch.cost_returns is not None:
-            judged = self.critic_inputs.stored(batch, critic=True)
-            values = self.cost_critic(*judged)
+            values = self.cost_critic.evaluate(*critic_seen)
             terms["cost_value"] = (values - batch.cost_returns).square().mean()
             loss = loss + self.cfg.value_loss * terms["cost_value"]
         done = Pass(self.iteration, batch, actor_seen, mean)
@@ -351,8 +360,6 @@ class PPO(Learner):
         self.actor.update_normalizers(*self.actor_inputs.rollout(self.storage, critic=False))
         seen = self.critic_inputs.rollout(self.storage, critic=True)
         self.critic.update_normalizers(*seen)
-        if self.cost_critic is not None:
-            self.cost_critic.update_normalizers(*seen)
 
 
 def _make_storage(

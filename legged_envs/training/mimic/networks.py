@@ -149,6 +149,11 @@ class MimicNetwork(nn.Module):
         code = torch.where(present, self.encoder(window), self.no_reference)
         return self.head(torch.cat((observation, code), dim=1))
 
+    def share_normalizers(self, other: "MimicNetwork") -> None:
+        """Use the running means and variances of another network, which reads the same."""
+        self.normalizer = other.normalizer
+        self.reference_normalizer = other.reference_normalizer
+
     def update_normalizers(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> None:

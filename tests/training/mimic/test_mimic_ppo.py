@@ -70,7 +70,7 @@ def test_returns_bootstrap_time_outs_from_final_observations_as_a_float64_loop()
     obs, rows = env.get_observations(), []
     seen: list[int] = []
     for critic in (algorithm.critic, algorithm.cost_critic):
-        critic.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+        critic.head.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
     with torch.inference_mode():
         for _ in range(STEPS):
             before = obs

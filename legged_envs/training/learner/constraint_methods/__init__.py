@@ -1,5 +1,6 @@
 """Methods that keep the mean costs of a policy under their limits, one file for each."""
 
+from legged_envs.training.learner.constraint_methods.cat import CaT
 from legged_envs.training.learner.constraint_methods.crpo import CRPO
 from legged_envs.training.learner.constraint_methods.fixed_penalty import FixedPenalty
 from legged_envs.training.learner.constraint_methods.focops import FOCOPS
@@ -15,6 +16,7 @@ METHODS: dict[str, type[ConstraintMethod]] = {
     "ipo": IPO,
     "crpo": CRPO,
     "focops": FOCOPS,
+    "cat": CaT,
 }
 """Class of each method by its name in ``--constraint.method``.
 

@@ -30,13 +30,14 @@ class Sample:
 
 
 class ConstraintMethod:
-    """Base of the methods. Each of its three methods does nothing unless it is overridden.
+    """Base of the methods. Each of its four methods does nothing unless it is overridden.
 
     All costs are in units of their limits: a mean cost J per control step keeps its limit if
     J ≤ 1. A cost advantage A is scaled so that a policy with probability ratio r changes J by
     E[r A] to first order (Kakade and Langford 2002).
 
-    An update calls :meth:`measure` and :meth:`weigh` once, and :meth:`loss` for each mini-batch.
+    A control step calls :meth:`shape`. An update calls :meth:`measure` and :meth:`weigh` once, and
+    :meth:`loss` for each mini-batch.
 
     Args:
         num_costs: Number K of constrained costs.
@@ -46,6 +47,9 @@ class ConstraintMethod:
 
     needs_kl: bool = False
     """True if :meth:`loss` reads ``Sample.kl``."""
+    needs_critic: bool = True
+    """True if the method reads the advantages of costs. Without a critic, :meth:`weigh` is not
+    called and ``Sample.cost_advantages`` has no columns."""
 
     def __init__(self, num_costs: int, cfg: ConstraintCfg, device: torch.device):
         self.cfg = cfg
@@ -54,6 +58,20 @@ class ConstraintMethod:
         """Mean costs minus their limits in the last rollout, in units of the limits. Shape: (K,).
 
         Positive where a limit is broken."""
+
+    def shape(
+        self, rewards: torch.Tensor, costs: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return the rewards of a step, and the probability that the return continues after it.
+
+        Args:
+            rewards: Rewards of the environment. Shape: (num_envs,).
+            costs: Costs of the step in units of their limits. Shape: (num_envs, K).
+
+        Returns:
+            Rewards, and factors on all later rewards, or None for 1. Shapes: (num_envs,).
+        """
+        return rewards, None
 
     def measure(self, excess: torch.Tensor) -> None:
         """Take note of the excess J − 1 of each cost in a rollout. Shape: (K,)."""
