@@ -100,15 +100,29 @@ def test_policies_under_harsh_conditions():
 
 
 def test_crossings_of_rough_ground():
+    """By kind of tile: of two policies, on level 3, on level 6 and on all levels."""
     rows = rows_of("how-to/rough-ground.md", "## Results of the pretrained policies")
     policies = ("Legged/Go2-Rough-v0", "Legged/Go2-Blind-v0")
+    levels = (slice(3, 4), slice(6, 7), slice(None))
+    crossings = [read_evaluation(SHIPPED[task_id])["crossings"] for task_id in policies]
+    *kinds, mean = rows
+    assert kinds == list(crossings[0])
+    for kind in kinds:
+        crossed = [fmean(of_policy[kind][span]) for of_policy in crossings for span in levels]
+        assert rows[kind] == [f"{100 * value:.0f} %" for value in crossed], kind
+    means = []
+    for of_policy in crossings:
+        for span in levels:
+            means.append(fmean(fmean(of_kind[span]) for of_kind in of_policy.values()))
+    assert rows[mean] == [f"{100 * value:.0f} %" for value in means]
+    page = (ROOT / "docs" / "how-to" / "rough-ground.md").read_text()
+    overall = re.search(r"Over all episodes, (\S+ %) .* and (\S+ %) of those", page).groups()
+    for task_id, found in zip(policies, overall, strict=True):
+        assert found == f"{100 * read_evaluation(SHIPPED[task_id])['crossed']:.1f} %"
+    # The same numbers as in the list of tasks.
     remarks = [headline(read_evaluation(SHIPPED[task_id]))[-1] for task_id in policies]
-    for level in (3, 6):
-        (cells,) = [
-            cells for name, cells in rows.items() if name.startswith(f"level {level}, mean")
-        ]
-        found = [re.search(rf"(\d+)% cross level {level}", remark)[1] for remark in remarks]
-        assert cells == [f"{number} %" for number in found]
+    assert remarks[0].startswith(f"{rows[mean][0].replace(' ', '')} cross level 3")
+    assert remarks[1].startswith(f"{rows[mean][3].replace(' ', '')} cross level 3")
 
 
 def linked_numbers(page: Path) -> list[tuple[str, Path]]:

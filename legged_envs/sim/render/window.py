@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import mujoco
 
-
 NEAREST = 1.2
 """First distance of the camera from a robot without height, m."""
 HEIGHTS_AWAY = 2.5
