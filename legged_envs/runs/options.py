@@ -73,6 +73,7 @@ NUMBERS_ABOVE_ZERO = (
     "encoder_learning_rate",
     "temperature",
     "kappa_growth",
+    "aim",
     "barrier",
     "margin",
     "kl_limit",

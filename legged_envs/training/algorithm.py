@@ -196,11 +196,14 @@ def _make_cost_part(
 ) -> CostPart | None:
     """Make the part that constrains costs, or None if no option switches it on."""
     method = ppo.constraint.method
+    limits = core.cost_limits
+    if method != "none":
+        limits = tuple(limit * ppo.constraint.aim for limit in limits)
     if method not in ("none", "lagrange"):
         return make_method_constraints(
             ppo.constraint,
             core.cost_names,
-            core.cost_limits,
+            limits,
             discount=discount,
             num_envs=num_envs,
             device=core.device,
@@ -214,7 +217,7 @@ def _make_cost_part(
     return make_constraints(
         lagrange,
         core.cost_names,
-        core.cost_limits,
+        limits,
         discount=discount,
         num_envs=num_envs,
         device=core.device,

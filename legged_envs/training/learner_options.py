@@ -152,6 +152,10 @@ class ConstraintCfg(Configuration):
     """Share of the environments that act without exploration noise, from 0 to below 1. Mean costs
     are measured in these, because the limits are for a policy without noise. 0: in all."""
 
+    aim: float = 0.85
+    """Mean cost that the method aims at, as a share of the limit. An evaluation has higher costs,
+    because no robot stands in it."""
+
     start: float = 0.3
     """Share of the training, from 0 to 1, after which the method acts. Until then the policy learns
     as without constraints, to the bit. 0: it acts from the first update, as in the papers."""
@@ -179,7 +183,7 @@ class ConstraintCfg(Configuration):
     barrier: float = 500.0
     """IPO: sharpness t of the logarithmic barrier. The policy stays 1 / (t · multiplier) inside."""
 
-    margin: float = 0.02
+    margin: float = 0.05
     """IPO: margin α that the threshold of a broken limit leaves, as a share of the limit."""
 
     tolerance: float = 0.0
@@ -188,7 +192,7 @@ class ConstraintCfg(Configuration):
     temperature: float = 1.5
     """FOCOPS: temperature λ. A larger one keeps the policy nearer to the one of the rollout."""
 
-    kl_limit: float = 0.02
+    kl_limit: float = 0.1
     """FOCOPS: KL divergence δ above which a state no longer counts in an update."""
 
     nu_rate: float = 0.05

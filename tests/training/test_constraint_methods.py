@@ -453,7 +453,9 @@ def test_the_method_lagrange_is_the_option_lagrange_to_the_bit(
     gains = LagrangeCfg(integral=0.3)
     by_option = trainer_with(ConstraintCfg(), replace(gains, enabled=True, costs=costs))
     by_option.iterate()
-    by_method = trainer_with(ConstraintCfg(method="lagrange", costs=costs, start=0.0), gains)
+    by_method = trainer_with(
+        ConstraintCfg(method="lagrange", costs=costs, start=0.0, aim=1.0), gains
+    )
     by_method.iterate()
     assert_same(by_option.algorithm.save(), by_method.algorithm.save())
 
