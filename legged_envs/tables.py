@@ -34,7 +34,7 @@ class TableRepr:
         return format(repr(self), spec)
 
     def __str__(self) -> str:
-        texts = [_format_text(table) for table in self._as_tables()]
+        texts = [format_text(table) for table in self._as_tables()]
         if not texts:
             return repr(self)
         return "\n\n".join(texts)
@@ -84,7 +84,8 @@ def format_cell(value: object) -> str:
     return printable(" ".join(words))
 
 
-def _format_text(table: Table) -> str:
+def format_text(table: Table) -> str:
+    """Return a table as plain text with aligned columns."""
     title, header, rows = table
     header_cells = [format_cell(value) for value in header]
     row_cells = [[format_cell(value) for value in row] for row in rows]

@@ -23,6 +23,7 @@ import tyro
 from legged_envs import __version__
 from legged_envs.checks import check_known
 from legged_envs.cli.bench import BenchCfg, bench
+from legged_envs.cli.benchmark import benchmark
 from legged_envs.cli.check import CheckCfg, check
 from legged_envs.cli.compare import CompareCfg, compare
 from legged_envs.cli.completion import make_completion
@@ -51,6 +52,7 @@ from legged_envs.errors import is_mistake
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.runs.interruption import Terminated, raise_terminated
+from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.sweeps.options import SweepCfg
 from legged_envs.system_checks import import_named
 from legged_envs.tables import printable
@@ -93,6 +95,7 @@ VERBS = {
     "report": Verb(ReportCfg, report),
     "compare": Verb(CompareCfg, compare),
     "bench": Verb(BenchCfg, bench),
+    "benchmark": Verb(BenchmarkCfg, benchmark),
     "crosscheck": Verb(CrosscheckCfg, crosscheck),
     "motion": Verb(MotionCfg, motion),
     "export": Verb(ExportCfg, export),

@@ -12,7 +12,17 @@ from legged_envs.training.options import ALGORITHMS, TrainCfg
 IMPORT_OPTION = "--import"
 """Option before the name of a module that registers tasks."""
 
-SEVERAL_VALUES = ("--changes", "--clips", "--motions", "--seeds", "--grid", "--random")
+SEVERAL_VALUES = (
+    "--changes",
+    "--clips",
+    "--motions",
+    "--seeds",
+    "--grid",
+    "--random",
+    "--tasks",
+    "--levels",
+    "--methods",
+)
 """Options that take several values, of which a second use would replace the first values."""
 
 GENERAL_OPTIONS = ("--help", "--version", "--traceback", IMPORT_OPTION)

@@ -237,10 +237,10 @@ def _learning_curves(groups: dict[str, list[Run]]) -> str:
             curves[label] = begun
     if not curves:
         return "There is no curve yet."
-    return _svg(draw_curves(curves))
+    return svg(draw_curves(curves))
 
 
-def _svg(figure: "Figure") -> str:
+def svg(figure: "Figure") -> str:
     """Return a figure as an SVG element, without the XML header before it."""
     # Vectors are sharp at any zoom, and smaller than a bitmap.
     file = StringIO()
@@ -291,7 +291,7 @@ def _pictures(run: Run) -> str:
             html += show(picture)
     crossings = run.evaluation.get("crossings")
     if crossings:
-        html += _svg(draw_crossings(crossings))
+        html += svg(draw_crossings(crossings))
     if not html:
         return ""
     return f"<figure><figcaption>{escape(str(run.path))}</figcaption>{html}</figure>"

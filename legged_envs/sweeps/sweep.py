@@ -14,11 +14,12 @@ from legged_envs.evaluation.report import write_report
 from legged_envs.runs.interruption import Terminated
 from legged_envs.runs.run_folder import lock_run_folder
 from legged_envs.sweeps.cluster import check_resources, running_ray
+from legged_envs.sweeps.finished import is_finished
 from legged_envs.sweeps.folder import RUNS, STATE, make_runs, new_folder, read_runs, write_runs
 from legged_envs.sweeps.options import SweepCfg
 from legged_envs.sweeps.plan import TrialRun, import_words
 from legged_envs.sweeps.table import SweepTable, name_of
-from legged_envs.sweeps.trial import LOG, TrainingTrial, is_finished
+from legged_envs.sweeps.trial import LOG, TrainingTrial
 from legged_envs.tables import shorten
 from legged_envs.training.prepare import MOST_THREADS, default_config
 
@@ -59,13 +60,13 @@ def sweep(cfg: SweepCfg) -> Path:
     console = Console()
     with running_ray(cfg.address, runs[0]["cpus"]):
         check_resources(runs[0]["cpus"], runs[0]["gpus"])
-        with _locked(folder):
+        with locked(folder):
             if cfg.resume is None:
                 write_runs(folder, cfg.task_id, runs)
             line = f"{cfg.task_id}: {len(runs)} runs → {folder}"
             console.print(line, markup=False, soft_wrap=True)
             try:
-                reasons = _train(folder, runs)
+                reasons = train_runs(folder, runs)
             except KeyboardInterrupt:
                 words = ["legged-envs", "sweep", cfg.task_id, "--resume", str(folder)]
                 words += import_words(cfg.imports)
@@ -77,7 +78,7 @@ def sweep(cfg: SweepCfg) -> Path:
     return folder
 
 
-def _train(folder: Path, runs: Sequence[TrialRun]) -> dict[str, str]:
+def train_runs(folder: Path, runs: Sequence[TrialRun]) -> dict[str, str]:
     """Train all runs that are not finished.
 
     Returns:
@@ -148,7 +149,7 @@ def _stopping_gently() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Lock the folder of a sweep against other processes. It is created if it is missing.
 
     Raises:

@@ -1,7 +1,6 @@
 """One run of a sweep, as Ray Tune sees it: an ordinary training in a separate process."""
 
 import ctypes
-import json
 import os
 import shlex
 import signal
@@ -13,7 +12,8 @@ from typing import Any
 
 from ray import tune
 
-from legged_envs.runs.run_folder import CHECKPOINT, CURVE, EVALUATION, lock_run_folder
+from legged_envs.runs.run_folder import CHECKPOINT, CURVE, lock_run_folder
+from legged_envs.sweeps.finished import is_finished, last_line, last_row
 from legged_envs.sweeps.plan import SWEEP, TrialRun, import_words
 
 REPORT_INTERVAL = 2.0
@@ -24,9 +24,6 @@ PATIENCE = 120.0
 
 LOG = "train.log"
 """Name of the file in a run folder with what the training printed."""
-
-LONGEST_ROW = 2**16
-"""Number of bytes at the end of a learning curve that hold its last row."""
 
 REPORTED = ("iteration", "env_steps", "reward", "steps_per_second", "seconds")
 """Names of the numbers of an update that a run reports to Tune."""
@@ -108,7 +105,8 @@ def start_training(run: TrialRun) -> subprocess.Popen[bytes]:
     """
     folder = Path(run["folder"])
     words = shlex.split(run["command"])[1:]
-    if (folder / CHECKPOINT).exists():
+    # Other commands than a training look for a checkpoint themselves.
+    if words[0] == "train" and (folder / CHECKPOINT).exists():
         words = [*words[:2], "--resume", run["folder"], "--threads", str(run["cpus"])]
         words += import_words(run.get("imports", []))
     environment = dict(os.environ)
@@ -163,36 +161,6 @@ def _wait_until_free(folder: Path) -> None:
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.5)
-
-
-def is_finished(folder: Path) -> bool:
-    """Return True if a run was evaluated, and not trained further since."""
-    try:
-        evaluation = json.loads((folder / EVALUATION).read_text())
-    except (FileNotFoundError, ValueError):
-        return False
-    return bool(evaluation["env_steps"] >= last_row(folder / CURVE).get("env_steps", 0))
-
-
-def last_row(curve: Path) -> dict[str, float]:
-    """Return the last row of a learning curve, an empty dict if there is none yet."""
-    if not curve.is_file():
-        return {}
-    with curve.open("rb") as file:
-        file.seek(max(0, curve.stat().st_size - LONGEST_ROW))
-        # What follows the last line break is a row that is being written.
-        lines = file.read().split(b"\n")[:-1]
-    row: dict[str, float] = json.loads(lines[-1]) if lines else {}
-    return row
-
-
-def last_line(file: Path) -> str:
-    """Return the last line of a text file, empty if there is none."""
-    if not file.is_file():
-        return ""
-    lines = file.read_text(errors="replace").split("\n")
-    filled = [line.strip() for line in lines if line.strip()]
-    return filled[-1] if filled else ""
 
 
 def _share(run: TrialRun, row: dict[str, float]) -> float:

@@ -1,12 +1,11 @@
 """Checks and completion of the constraint options of a training."""
 
 from dataclasses import replace
-from typing import get_args
 
 from legged_envs.checks import check_choice, check_known, check_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.cost_suites import suite_name
-from legged_envs.training.learner_options import ConstraintMethodName
+from legged_envs.training.learner.constraint_methods import METHODS
 from legged_envs.training.options import PPOCfg, TrainCfg
 
 
@@ -22,7 +21,8 @@ def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
             contradict each other.
     """
     method = algo.constraint.method
-    check_choice("--constraint.method", method, get_args(ConstraintMethodName))
+    # The dict, because a benchmark may add a method of another package to it.
+    check_choice("--constraint.method", method, ("none", "lagrange", *METHODS))
     costs = algo.constraint.costs
     check_known("--constraint.costs: there is no cost", costs, task.costs, "costs")
     for name in costs:

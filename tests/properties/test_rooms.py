@@ -77,6 +77,9 @@ FORBIDDEN = {
     "viewing.play": RL_LIBRARIES,
     "training.options": ("mujoco", *RL_LIBRARIES),
     "sweeps.plan": ("torch", "mujoco", "ray", *RL_LIBRARIES),
+    "safe_benchmark.options": ("torch", "mujoco", "ray", *RL_LIBRARIES),
+    "safe_benchmark.evaluation": ("ray", "stable_baselines3", "skrl", "omnisafe"),
+    "safe_benchmark.page": ("ray", "stable_baselines3", "skrl", "omnisafe"),
     "cli": ("torch", "mujoco", "ray", *RL_LIBRARIES),
 }
 """What may be missing, or must not be reached, when a room or a module of it is imported."""
@@ -97,6 +100,7 @@ FLOORS = (
     {"viewing"},
     {"training"},
     {"sweeps"},
+    {"safe_benchmark"},
     {"cli"},
 )
 """The rooms from the ground up: each may import rooms of lower floors only."""
@@ -110,6 +114,7 @@ ABOVE_COMPAT = {
     "viewing",
     "training",
     "sweeps",
+    "safe_benchmark",
     "cli",
 }
 """Rooms that may import ``compat``."""

@@ -178,11 +178,13 @@ class VelocityMetrics(TaskMetrics):
         height = robot.foot_height - self._core.cfg.robot.foot_radius
         self._peak = torch.where(contact, 0.0, torch.maximum(peak, height))
         errors = command_errors(self._core)
+        direction = torch.nn.functional.normalize(self._core.commands["velocity"][:, :2], dim=1)
         # Rounding may give a cosine slightly above 1.
         cos_tilt = (-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)
         return {
             "lin_vel_error": errors["lin_vel_error"],
             "ang_vel_error": errors["ang_vel_error"],
+            "speed_along_command": (robot.lin_vel_b[:, :2] * direction).sum(1),
             "base_height": robot.base_height,
             "tilt": torch.acos(cos_tilt),
             "duty_factor": contact.float().mean(1),

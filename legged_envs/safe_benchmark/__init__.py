@@ -1,0 +1,1 @@
+"""The benchmark of constrained locomotion: runs, their evaluation, statistics and leaderboard."""

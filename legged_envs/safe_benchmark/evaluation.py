@@ -1,0 +1,185 @@
+"""Evaluation of the finished runs of a folder: each becomes a result file."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from legged_envs.runs.run_folder import ABOUT, CONFIG, EVALUATION
+from legged_envs.safe_benchmark.measurement import (
+    BENCHMARK_SEED,
+    measure_policy,
+    steps_per_second,
+    violating_updates,
+)
+from legged_envs.safe_benchmark.methods import Method, OptionMethod
+from legged_envs.safe_benchmark.results import RunResult, read_result, write_result
+from legged_envs.safe_benchmark.run import BASELINE, BenchmarkRun, run_in
+from legged_envs.sweeps.finished import is_finished
+from legged_envs.sweeps.folder import RUNS
+from legged_envs.training.prepare import prepare
+
+PUBLIC_FOLDER = Path("benchmarks_safe")
+"""Folder that the commands of a table name, whatever folder the runs were trained in."""
+
+
+def evaluate_folder(
+    folder: Path,
+    results: Path,
+    suite: str,
+    episodes: int,
+    methods: Mapping[str, Method],
+    console: Console,
+) -> None:
+    """Evaluate the finished runs of a folder that have no result of the same training yet.
+
+    Args:
+        folder: Folder of the benchmark. Run folders are in its ``runs/``.
+        results: Folder of the result files.
+        suite: Name and version of the suite.
+        episodes: Number of episodes.
+        methods: Methods by name.
+        console: Console for a line about each run.
+
+    Raises:
+        FileNotFoundError: If there are no run folders.
+        ValueError: If a run is not what its name says, or its method is not known.
+    """
+    folders = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
+    if not folders:
+        raise FileNotFoundError(f"there are no run folders in {str(folder / RUNS)!r}")
+    runs = [run_in(path, suite) for path in folders]
+    # All runs are checked before the first one is evaluated.
+    for run in runs:
+        check_run(run, methods)
+    for run in runs:
+        if not is_finished(run.folder):
+            console.print(f"{run.name}: not finished", markup=False, highlight=False)
+        elif not has_result(run, results, episodes):
+            result = evaluate_run(run, methods[run.method], episodes)
+            write_result(results, result)
+            line = f"{run.name}: worst J/d {result.worst_ratio:.2f} ({result.worst}), "
+            line += f"{result.lin_vel_error:.3f} m/s, falls {result.falls:.1%}"
+            console.print(line, markup=False, highlight=False)
+
+
+def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
+    """Check that a run folder holds the training that its name says.
+
+    Raises:
+        ValueError: If its method is not known, or its task, costs, seed or method differ.
+    """
+    if run.method not in methods:
+        raise ValueError(
+            f"the method {run.method!r} of {str(run.folder)!r} is not known (known: "
+            f"{', '.join(methods)}): name its class with --methods FILE.py:Class"
+        )
+    training = read_training(run.folder)
+    # A method of another library writes no configuration.
+    if not training:
+        return
+    trained: dict[str, Any] = {
+        "task": training["task_id"],
+        "costs": training["changes"].get("costs"),
+        "seed": training["seed"],
+    }
+    named: dict[str, Any] = {"task": run.task_id, "costs": run.costs, "seed": run.seed}
+    if isinstance(methods[run.method], OptionMethod):
+        trained["method"] = trained_method(training)
+        named["method"] = run.method
+    if trained != named:
+        raise ValueError(
+            f"{str(run.folder)!r} was trained with {trained}, and its name says {named}: "
+            "rename it or move it away"
+        )
+
+
+def read_training(folder: Path) -> dict[str, Any]:
+    """Return the options of the training in a run folder, an empty dict if it has none."""
+    if not (folder / CONFIG).is_file():
+        return {}
+    options: dict[str, Any] = json.loads((folder / CONFIG).read_text())["training"]
+    return options
+
+
+def trained_method(training: Mapping[str, Any]) -> str:
+    """Return the constraint method of a training, by its name in the benchmark."""
+    algo = training["algo"]
+    if algo["lagrange"]["enabled"]:
+        return "lagrange"
+    # Runs of earlier versions have no constraint methods.
+    method: str = algo.get("constraint", {}).get("method", BASELINE)
+    return method
+
+
+def has_result(run: BenchmarkRun, results: Path, episodes: int) -> bool:
+    """Return True if there is a result of this training with as many episodes."""
+    path = results / f"{run.name}.json"
+    if not path.is_file():
+        return False
+    result = read_result(path)
+    trained_steps = json.loads((run.folder / EVALUATION).read_text())["env_steps"]
+    return (result.suite, result.env_steps, result.episodes, result.evaluation_seed) == (
+        run.suite,
+        trained_steps,
+        episodes,
+        BENCHMARK_SEED,
+    )
+
+
+def evaluate_run(run: BenchmarkRun, method: Method, episodes: int) -> RunResult:
+    """Evaluate a finished run.
+
+    Args:
+        run: The run.
+        method: Its method.
+        episodes: Number of episodes.
+    """
+    curve = method.curve(run)
+    numbers = measure_policy(run, method.policy(run), episodes)
+    limits = {name: cost.limit for name, cost in numbers["costs"].items()}
+    session = last_session(run.folder)
+    machine = session.get("hardware", "not recorded").split(", ")
+    return RunResult(
+        suite=run.suite,
+        task=run.task,
+        level=run.level,
+        method=run.method,
+        seed=run.seed,
+        source=method.source or method.name,
+        command=public_command(run, method),
+        package_version=session.get("versions", {}).get("legged-envs", "not recorded"),
+        # Processor, cores and memory; the system is left out.
+        hardware=", ".join(machine[:3]),
+        env_steps=json.loads((run.folder / EVALUATION).read_text())["env_steps"],
+        steps_per_second=steps_per_second(curve),
+        violating_updates=violating_updates(curve, limits),
+        **numbers,
+    )
+
+
+def last_session(folder: Path) -> dict[str, Any]:
+    """Return the description of the last process that trained a run, empty if there is none."""
+    if not (folder / ABOUT).is_file():
+        return {}
+    sessions: list[dict[str, Any]] = json.loads((folder / ABOUT).read_text())
+    return sessions[-1]
+
+
+def public_command(run: BenchmarkRun, method: Method) -> str:
+    """Return the command that trains a run again, in a folder that any machine has."""
+    training = read_training(run.folder)
+    if training:
+        usual = prepare(replace(method.options(run), run_dir=None)).cfg
+        iterations = training["iterations"]
+        run = replace(
+            run,
+            num_envs=training["num_envs"],
+            iterations=None if iterations == usual.iterations else iterations,
+        )
+    run = replace(run, folder=PUBLIC_FOLDER / RUNS / run.name, threads=0)
+    return shlex.join(["legged-envs", *method.words(run)])

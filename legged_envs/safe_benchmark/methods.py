@@ -1,0 +1,244 @@
+"""The methods of the benchmark, and the class from which a method of your own is derived."""
+
+import importlib.util
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+
+from legged_envs.checks import check_known
+from legged_envs.evaluation.run_results import Run
+from legged_envs.policy.policy import load_policy
+from legged_envs.runs.run_folder import CHECKPOINT
+from legged_envs.safe_benchmark.options import ALL
+from legged_envs.safe_benchmark.run import BenchmarkRun
+from legged_envs.system_checks import check_inputs, import_named
+from legged_envs.training.command import train_words
+from legged_envs.training.learner_options import ConstraintCfg, ConstraintMethodName
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.trainer import Trainer
+from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
+from legged_envs.wrappers.lagrangian_reward import LagrangianReward
+
+WARMUP_SHARE = 0.4
+"""Share of a training after which a wrapper begins to adapt, when robots can walk."""
+
+METHOD_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+"""Form of the name of a method, which is a part of the name of a run folder."""
+
+PolicyFunction = Callable[..., torch.Tensor]
+"""Function from the observations of each group, (n, size), to actions (n, num_actions)."""
+
+
+class Method:
+    """A method of the benchmark. A subclass says what differs from the package's PPO.
+
+    A method of another library overrides the three methods :meth:`train`, :meth:`policy` and
+    :meth:`curve`. A method that changes options or wraps environments overrides :meth:`options` or
+    :meth:`wrap`, and no others.
+    """
+
+    name: str = ""
+    """Name of the method in commands, folders and tables: lower case, digits and underscores."""
+    source: str = ""
+    """``FILE.py:Class`` of a loaded method. Empty for the methods of the package."""
+
+    def options(self, run: BenchmarkRun) -> TrainCfg:
+        """Return the options of the training of a run."""
+        return TrainCfg(
+            run.task_id,
+            num_envs=run.num_envs,
+            iterations=run.iterations,
+            seed=run.seed,
+            run_dir=run.folder,
+            constraints=cast(Any, run.level),
+            threads=run.threads,
+            video=False,
+            algo=PPOCfg(),
+        )
+
+    def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
+        """Return the training environments with the wrappers of the method."""
+        return envs
+
+    def train(self, run: BenchmarkRun) -> None:
+        """Train a run in this process, and write the result into its folder.
+
+        A training that was interrupted is continued.
+        """
+        options = self.options(run)
+        if (run.folder / CHECKPOINT).exists():
+            options = TrainCfg(run.task_id, resume=run.folder, threads=run.threads)
+        Trainer(prepare(options), Console(), lambda envs: self.wrap(envs, run)).run()
+
+    def policy(self, run: BenchmarkRun) -> PolicyFunction:
+        """Return the trained policy of a run, without exploration noise.
+
+        A policy of several observation groups has their names in an attribute ``inputs``.
+        """
+        return load_policy(run.folder)
+
+    def curve(self, run: BenchmarkRun) -> list[dict[str, float]]:
+        """Return the numbers of each update of a run, by name.
+
+        The benchmark reads ``env_steps``, ``steps_per_second`` and ``cost/NAME``, the mean of each
+        cost per step over the robots in training. A row without ``cost/NAME`` does not count.
+        """
+        return Run(run.folder).curve
+
+    def words(self, run: BenchmarkRun) -> list[str]:
+        """Return the words after ``legged-envs`` of a command that trains a run."""
+        # The folder of the run is runs/NAME in that of the benchmark.
+        folder = str(run.folder.parents[1])
+        words = ["benchmark", "safe", "--run", run.name, "--methods", self.source or self.name]
+        words += ["--folder", folder, "--num-envs", str(run.num_envs)]
+        if run.iterations is not None:
+            words += ["--iterations", str(run.iterations)]
+        if run.threads:
+            words += ["--cpus-per-run", str(run.threads)]
+        return words
+
+
+class OptionMethod(Method):
+    """A value of ``--constraint.method``, or no constraint, trained by ``legged-envs train``.
+
+    Args:
+        name: Value of ``--constraint.method``.
+    """
+
+    def __init__(self, name: ConstraintMethodName):
+        self.name = name
+
+    def options(self, run: BenchmarkRun) -> TrainCfg:
+        constraint = ConstraintCfg(method=cast(Any, self.name))
+        return replace(super().options(run), algo=PPOCfg(constraint=constraint))
+
+    def words(self, run: BenchmarkRun) -> list[str]:
+        return train_words(self.options(run))
+
+
+class TerminationsWrapper(Method):
+    """PPO with the wrapper ``ConstraintsAsTerminations``, as in examples/constrained_go2.py."""
+
+    name = "terminations_wrapper"
+
+    def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
+        return ConstraintsAsTerminations(
+            envs,
+            combine="product",
+            min_probability=0.005,
+            rate=0.15,
+            gain=3.0,
+            warmup=warmup_steps(self.options(run)),
+        )
+
+
+class LagrangianWrapper(Method):
+    """PPO with the wrapper ``LagrangianReward``, as in examples/constrained_go2.py."""
+
+    name = "lagrangian_wrapper"
+
+    def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
+        warmup = warmup_steps(self.options(run))
+        return LagrangianReward(envs, pid=(0.08, 0.001, 0.0), warmup=warmup)
+
+
+def warmup_steps(options: TrainCfg) -> int:
+    """Return the control steps of each robot before a wrapper begins to adapt."""
+    # The folder of a training that is continued is not empty.
+    prepared = prepare(replace(options, run_dir=None))
+    assert prepared.cfg.iterations is not None
+    return round(WARMUP_SHARE * prepared.cfg.iterations * prepared.algo.steps_per_env)
+
+
+def shipped_methods() -> dict[str, Method]:
+    """Return the methods that ship with the package by name, the unconstrained one first."""
+    methods: dict[str, Method] = {}
+    for name in get_args(ConstraintMethodName):
+        methods[name] = OptionMethod(name)
+    for method in (TerminationsWrapper(), LagrangianWrapper()):
+        methods[method.name] = method
+    return methods
+
+
+def find_methods(words: Sequence[str]) -> dict[str, Method]:
+    """Return the methods that ``--methods`` asks for, by name.
+
+    Args:
+        words: Names of methods, ``all`` for all that ship, and ``FILE.py:Class`` or
+            ``module:Class`` for others.
+
+    Raises:
+        ValueError: If there is no such method, or one is given twice.
+        FileNotFoundError: If there is no such file.
+    """
+    shipped = shipped_methods()
+    methods: dict[str, Method] = {}
+    for word in words:
+        if word == ALL:
+            chosen = list(shipped.values())
+        elif ":" in word:
+            chosen = [load_method(word)]
+            check_new_name(word, chosen[0].name, shipped)
+        else:
+            known = [ALL, *shipped, "FILE.py:Class"]
+            check_known("--methods: there is no method", (word,), known, "methods")
+            chosen = [shipped[word]]
+        for method in chosen:
+            if method.name in methods:
+                raise ValueError(f"--methods has {method.name!r} twice: give each method once")
+            methods[method.name] = method
+    return methods
+
+
+def load_method(word: str) -> Method:
+    """Return the method that ``FILE.py:Class`` or ``module:Class`` names.
+
+    Raises:
+        ValueError: If the class is not there, or is no :class:`Method`.
+        FileNotFoundError: If there is no such file.
+    """
+    place, _, class_name = word.rpartition(":")
+    if place.endswith(".py"):
+        file = Path(place)
+        check_inputs("--methods", [file])
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        module: Any = importlib.util.module_from_spec(spec)
+        # Classes of the file can be pickled only if their module can be found.
+        sys.modules[file.stem] = module
+        spec.loader.exec_module(module)
+    else:
+        module = import_named(place, word)
+    found = getattr(module, class_name, None)
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise ValueError(
+            f"--methods {word}: {class_name!r} must be a class derived from "
+            f"legged_envs.safe_benchmark.methods.Method, got {found!r}"
+        )
+    method = found()
+    method.source = word
+    return method
+
+
+def check_new_name(word: str, name: str, shipped: dict[str, Method]) -> None:
+    """Raise a ValueError if the name of a loaded method is taken, or no name of a folder."""
+    if not METHOD_NAME.fullmatch(name):
+        raise ValueError(
+            f"--methods {word}: its name must be lower case, digits and underscores, got {name!r}"
+        )
+    if name in shipped:
+        raise ValueError(f"--methods {word}: {name!r} is a method of the package: choose another")
+
+
+def command_of(method: Method, run: BenchmarkRun) -> str:
+    """Return the command line that trains a run."""
+    return shlex.join(["legged-envs", *method.words(run)])
