@@ -28,6 +28,8 @@ COMMAND_LINE_MARK = "<!-- command line -->"
 """Stands in a page for the help of every command."""
 FILMS_MARK = "<!-- films -->"
 """Stands in a page for the films of the gallery."""
+BENCHMARK_MARK = "<!-- safe benchmark -->"
+"""Stands in a page for tables, figures and commands of the results in benchmarks/safe_results."""
 ROBOTS_MARK = "<!-- robots in the browser -->"
 """Stands in a page for the robots that run in the browser, see `tools/browser.py`."""
 FILM = (
@@ -248,7 +250,7 @@ def _describe_film(stem: str) -> str:
 
 
 def on_page_content(html: str, config: Any, **kwargs: Any) -> str:
-    """Put the robots that run in the browser in place of their mark.
+    """Put the robots that run in the browser, and the results of the benchmark, at their marks.
 
     Args:
         html: The page, without what all pages have.
@@ -258,9 +260,11 @@ def on_page_content(html: str, config: Any, **kwargs: Any) -> str:
     Returns:
         The page with the robots, or with one sentence on why they are left out.
     """
+    root = Path(config["docs_dir"]).parent
+    if BENCHMARK_MARK in html:
+        html = html.replace(BENCHMARK_MARK, safe_benchmark(root / "benchmarks" / "safe_results"))
     if ROBOTS_MARK not in html:
         return html
-    root = Path(config["docs_dir"]).parent
     folder = Path(config["site_dir"]) / "demo"
     # MkDocs reads this file alone, so that it cannot import its neighbour.
     subprocess.run([sys.executable, "-m", "tools.browser", str(folder)], cwd=root, check=True)
@@ -269,6 +273,20 @@ def on_page_content(html: str, config: Any, **kwargs: Any) -> str:
     # It is a part of a page, and no page of the site.
     fragment.unlink()
     return html.replace(ROBOTS_MARK, robots)
+
+
+def safe_benchmark(folder: Path) -> str:
+    """Return the leaderboard of the benchmark and the commands of its rows as HTML.
+
+    Args:
+        folder: Folder of the published results.
+    """
+    from legged_envs.envs.cost_suites import SUITE
+    from legged_envs.safe_benchmark.page import commands, leaderboard
+    from legged_envs.safe_benchmark.results import read_results
+
+    results = read_results(folder, SUITE)
+    return f"{leaderboard(results, 'h3')}<h3>The command of every row</h3>{commands(results)}"
 
 
 def _table_of_ids(readme: Path) -> str:

@@ -1,7 +1,7 @@
 """Page of the benchmark: tables, figures and commands in one file that needs no network."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from math import isnan
 from pathlib import Path
@@ -76,28 +76,40 @@ def write_page(path: Path, suite: str, results: Sequence[RunResult]) -> None:
 
 def page(suite: str, results: Sequence[RunResult]) -> str:
     """Return the HTML of the page about results."""
-    body = [STYLE]
-    body += [f"<p class='notice'>{escape(line)}</p>" for line in notices(results)]
-    tables = make_rows(results)
-    for setting, rows in tables.items():
-        body.append(f"<h2>{escape(title_of(setting, rows))}</h2>")
-        body.append(f"<div>{format_html(main_table(rows))}</div>")
-        body.append(f"<div>{format_html(risk_table(rows))}</div>")
-        body.append(f"<div>{''.join(figures(rows))}</div>")
-        body.append(f"<div>{ratio_bars(rows)}</div>")
-        if len(rows) > 1:
-            body.append(f"<div>{format_html(improvement_table(rows))}</div>")
-    body.append(f"<h2>What the numbers are</h2>{EXPLANATION}")
-    body.append(f"<h2>The command of every row</h2>\n<div>{commands(tables.values())}</div>")
-    body.append(f"<h2>Your own method</h2>{SUBMISSION}")
     machines = ", ".join(sorted({result.hardware for result in results}))
-    body.append(f"<h2>Trained on</h2><p>{escape(machines)}</p>")
+    body = [
+        STYLE,
+        leaderboard(results, "h2"),
+        f"<h2>What the numbers are</h2>{EXPLANATION}",
+        f"<h2>The command of every row</h2>\n<div>{commands(results)}</div>",
+        f"<h2>Your own method</h2>{SUBMISSION}",
+        f"<h2>Trained on</h2><p>{escape(machines)}</p>",
+    ]
     template = Template(TEMPLATE_FILE.read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(f"{suite}: constrained legged locomotion"),
         subtitle=time.strftime(f"As of %Y-%m-%d %H:%M %z, by legged-envs {__version__}"),
         body="\n".join(body),
     )
+
+
+def leaderboard(results: Sequence[RunResult], heading: str) -> str:
+    """Return notices, tables and figures about results as HTML.
+
+    Args:
+        results: Results of one suite.
+        heading: Tag of the heading of each task and level, such as ``h2``.
+    """
+    html = [f"<p class='notice'>{escape(line)}</p>" for line in notices(results)]
+    for setting, rows in make_rows(results).items():
+        html.append(f"<{heading}>{escape(title_of(setting, rows))}</{heading}>")
+        html.append(f"<div>{format_html(main_table(rows))}</div>")
+        html.append(f"<div>{format_html(risk_table(rows))}</div>")
+        html.append(f"<div>{''.join(figures(rows))}</div>")
+        html.append(f"<div>{ratio_bars(rows)}</div>")
+        if len(rows) > 1:
+            html.append(f"<div>{format_html(improvement_table(rows))}</div>")
+    return "\n".join(html)
 
 
 def figures(rows: Sequence[Row]) -> list[str]:
@@ -132,13 +144,13 @@ def ratio_bars(rows: Sequence[Row]) -> str:
     return f"<table><caption>{caption}</caption><tr>{heads}</tr>{''.join(lines)}</table>"
 
 
-def commands(tables: Iterable[Sequence[Row]]) -> str:
-    """Return the commands that make each row again, with the training of its first seed."""
+def commands(results: Sequence[RunResult]) -> str:
+    """Return the command that makes each row again, and the training of its first seed, as HTML."""
     lines = []
-    for rows in tables:
+    for rows in make_rows(results).values():
         for row in rows:
             first = row.results[0]
             name = escape(f"{first.task} {first.level} {first.method}")
-            command = escape(f"{row.command}\n{first.command}")
+            command = escape(f"{row.command}\n\n{first.command}")
             lines.append(f"<details><summary>{name}</summary><pre>{command}</pre></details>")
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""Tables of the benchmark: as text, as Markdown and as HTML, from the same cells."""
+"""Tables of the benchmark, which the terminal and the page show."""
 
 import math
 from collections.abc import Sequence
@@ -118,19 +118,6 @@ def improvement_table(rows: Sequence[Row]) -> Table:
         cells.append(line)
     title = "Probability that a run of the row has a lower worst J/d than a run of the column"
     return title, ("method", *(row.method for row in rows)), cells
-
-
-def markdown(table: Table) -> str:
-    """Return a table as Markdown, its title as a paragraph in bold above it."""
-    title, header, rows = table
-    lines = [f"**{title}**", "", _line(header), "|" + "---|" * len(header)]
-    lines += [_line(row) for row in rows]
-    return "\n".join(lines)
-
-
-def _line(cells: Sequence[object]) -> str:
-    texts = [str(cell).replace("|", "\\|") for cell in cells]
-    return f"| {' | '.join(texts)} |"
 
 
 def _ratios(row: Row) -> np.ndarray:
