@@ -1,4 +1,4 @@
-"""Options of reading motion files: what such files often do not say.
+"""Options of reading motion files: information that such files often lack.
 
 They stand apart from the readers, so that a command line shows its help without PyTorch.
 """
@@ -72,4 +72,4 @@ class MotionReading:
 
 
 AS_FILES_SAY = MotionReading()
-"""Options that replace nothing of what files say."""
+"""Options that replace no information of the files."""

@@ -123,7 +123,7 @@ def check_indices(name: str, indices: torch.Tensor, count: int) -> None:
     """Check that the indices in a state exist.
 
     Args:
-        name: What the indices are of, for the error.
+        name: Name of the indexed items for the error.
         indices: The indices, of any shape.
         count: Number of things that they count.
 

@@ -47,7 +47,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are
     discounted by 1 - δ too. ``terminate`` is for learners that cannot do that:
 
-    - ``"none"``: δ discounts only the reward of its own step. That weighs about 1 / (1 - γ) times
+    - ``"none"``: δ discounts only the reward of the same step. That weighs about 1 / (1 - γ) times
       less, so p has to be larger.
     - ``"sample"``: ``terminated`` becomes true with probability δ, drawn only from the seed of
       ``reset`` and the row. This gives CaT's returns in expectation, with more noise. Above

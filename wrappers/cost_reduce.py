@@ -20,7 +20,7 @@ class CostReduce(StatefulWrapper):
     - ``"weighted"``: Σ c_k / limit_k, by the positive ``cost_limits`` of ``env.unwrapped``, or of
       the environments of a ``SyncVectorEnv``
     - ``"max"``: max c_k
-    - ``"any"``: 1 if any c_k > 0, else 0
+    - ``"any"``: 1 if any c_k > 0, otherwise 0
 
     Above ``CostNormalize``, ``"weighted"`` and ``"any"`` read the raw ``info["original_costs"]``,
     because limits apply to raw costs. ``"sum"`` and ``"max"`` read the normalised costs.

@@ -40,7 +40,7 @@ def check(cfg: CheckCfg) -> None:
         problems = check_model_file(Path(cfg.robot), cfg.write)
     else:
         problems = check_named_robot(cfg.robot, cfg.write)
-    # Mistakes in the options have status 2, so that a script can tell the two apart.
+    # Mistakes in the options have status 2, so that a script can distinguish the two.
     if problems:
         sys.exit(1)
 
@@ -96,7 +96,7 @@ def check_model_file(path: Path, module_path: Path | None) -> list[str]:
     # Reading writes a model. Without --write nothing of it stays.
     with TemporaryDirectory() as folder:
         robot, gaps = draft_robot(path, name, Path(folder))
-        # A file has no gains, or those of another controller. The report is of a robot that
+        # A file has no gains, or gains of another controller. The report is of a robot that
         # stands.
         robot = raise_gains(robot)
         report = Report(robot, gaps)

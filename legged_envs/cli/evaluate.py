@@ -204,7 +204,7 @@ def check_options(cfg: EvaluateCfg) -> None:
     if cfg.seed is not None:
         whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     check_output("--json", cfg.json)
-    # Reports read the eval.json of a run, which must stay that of the training.
+    # Reports read the eval.json of a run, which must keep the training's results.
     if cfg.json is not None and cfg.json.exists():
         raise ValueError(
             f"--json must name a new file, {str(cfg.json)!r} exists: "

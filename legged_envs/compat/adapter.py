@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from legged_envs.compat.user_task import UserTask
 
 OwnCfg: TypeAlias = Any
-"""Configuration in the words of another framework; each framework has classes of its own."""
+"""Configuration in the format of another framework; each framework has classes of its own."""
 FLAG_DTYPES = (torch.bool, torch.int32, torch.int64)
 """Dtypes of flags that a method may return."""
 
@@ -66,8 +66,8 @@ class AdapterCfg(TaskCfg):
     def with_changes(self, changes: Changes) -> TaskCfg:
         """Return a copy with fields replaced; the framework's own fields come first.
 
-        Own fields are translated again. What was changed in the other fields before is kept, but
-        for those that the new own fields give another value.
+        Own fields are translated again. Earlier changes of the other fields are kept, except for
+        fields that the new own fields give another value.
         """
         own_names = [name for name in dir(self.own_cfg) if not name.startswith("_")]
         field_names = [field.name for field in dataclasses.fields(TaskCfg)]
@@ -100,7 +100,7 @@ class AdapterCfg(TaskCfg):
 
 
 class AdapterTask(TerrainOrigins, Task):
-    """A task that calls the methods of a user's object, and has terms beside them.
+    """A task that calls the methods of a user's object, and also has terms.
 
     The managers of commands, actions and events exist while the constructor of the object runs.
     The other managers, which may evaluate its methods, are built afterwards.
@@ -111,7 +111,8 @@ class AdapterTask(TerrainOrigins, Task):
             the object when it is attached to its environment.
     """
 
-    # What a user's methods keep may be changed outside of a step, which inference tensors forbid.
+    # Tensors that a user's methods keep may be changed outside of a step, which inference tensors
+    # forbid.
     uses_inference_mode = False
 
     cfg: AdapterCfg
@@ -280,7 +281,7 @@ class AdapterTask(TerrainOrigins, Task):
             )
 
     def observe_first(self, env_ids: Tensor, observe_all: Callable[[], None]) -> None:
-        """Observe episodes that begin, and keep what other environments have observed.
+        """Observe new episodes, and keep the observations of the other environments.
 
         Args:
             env_ids: Environments with a new episode, shape (n,).

@@ -1,4 +1,4 @@
-"""Where robots begin on rough ground, in the words of LeggedGym-Ex and Isaac Lab."""
+"""Start places of robots on rough ground, with the names of LeggedGym-Ex and Isaac Lab."""
 
 import torch
 
@@ -8,7 +8,7 @@ from legged_envs.sim.ground import Ground
 
 
 class TerrainOrigins:
-    """Gives an object with an environment the places where robots begin, as attributes."""
+    """Gives an object with an environment the start places of robots, as attributes."""
 
     env: CoreVectorEnv
     """The environment."""

@@ -20,7 +20,7 @@ def others_unchanged(user: "UserTask", env_ids: Tensor, **more: State) -> Iterat
 
     Args:
         user: The user's object; tensors in its dicts and lists are kept too.
-        env_ids: Environments whose rows may change, shape (n,).
+        env_ids: Environments with rows that may change, shape (n,).
         more: Further dicts of attributes.
     """
     before = copy_rows({**user.stateful_attributes(), **more}, user.core.num_envs)

@@ -21,7 +21,7 @@ class UserTask(TableRepr, ABC):
     """A task as a user writes it: methods with the names of another framework.
 
     It is not an environment of Gymnasium; :attr:`core` is. Attributes that this object does not
-    have are those of ``core`` and of its task: ``robot``, ``sim``, ``random``, ``num_envs``,
+    have are looked up in ``core`` and in its task: ``robot``, ``sim``, ``random``, ``num_envs``,
     ``device``, ``step_dt``, … So it serves as ``env`` of the terms of :mod:`legged_envs.mdp`.
     """
 
@@ -54,7 +54,7 @@ class UserTask(TableRepr, ABC):
 
     @classmethod
     def task_cfg(cls, cfg: OwnCfg) -> AdapterCfg:
-        """Translate a framework's configuration into that of a task.
+        """Translate a framework's configuration into the configuration of a task.
 
         Args:
             cfg: Configuration in the words of the framework, such as a ``DirectRLEnvCfg``.
@@ -117,7 +117,7 @@ class UserTask(TableRepr, ABC):
 
     def __getattr__(self, name: str) -> Any:
         # vars, because getattr would call this method again. Names with two underscores are asked
-        # for by copy and pickle, which must not find those of another object.
+        # for by copy and pickle, which must not find methods of another object.
         core = vars(self).get("core")
         if core is not None and not name.startswith("__"):
             for owner in (core, core.task):

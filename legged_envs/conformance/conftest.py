@@ -41,5 +41,5 @@ def begin(sim: Simulation, env_ids: list[int] | None = None) -> None:
     """
     ids = indices(sim, env_ids)
     sim.reset(ids)
-    # A reset alone leaves body, foot and contact quantities of the last step.
+    # After only a reset, body, foot and contact quantities still belong to the last step.
     sim.forward(ids)

@@ -29,7 +29,7 @@ def trot(sim: Simulation, seconds: float) -> Simulation:
 
     Args:
         sim: The simulation.
-        seconds: Duration, s. The trot begins again in each call.
+        seconds: Duration, s. The trot starts again in each call.
 
     Returns:
         The simulation.
@@ -38,7 +38,7 @@ def trot(sim: Simulation, seconds: float) -> Simulation:
     num_steps = round(seconds / dt)
     for step in range(num_steps):
         targets = trot_targets(sim.robot, step * dt).to(sim.device)
-        # One row for all robots: differences between environments come from the engine alone.
+        # One row for all robots: differences between environments come only from the engine.
         sim.set_joint_targets(targets.expand(sim.num_envs, -1))
         sim.step(sim.cfg.decimation)
     return sim

@@ -212,7 +212,7 @@ def test_quantities_are_float32_of_every_environment(make: Make) -> None:
         assert value.dtype == torch.float32, name
         assert value.device == sim.device, name
     own = seen(sim)
-    own["joint_acc"] = reference["joint_acc"]  # those of a robot at its start are left open
+    own["joint_acc"] = reference["joint_acc"]  # values of a robot at its start are not compared
     assert_same(own, reference, [0, 1, 2], 0.01)
     robot = sim.robot
     assert sim.joint_pos_limits.shape == (robot.num_joints, 2)

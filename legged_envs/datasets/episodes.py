@@ -153,7 +153,7 @@ class HDF5DatasetFileHandler:
 class MinariDatasetHandler(HDF5DatasetFileHandler):
     """Makes a Minari dataset in Minari's own folder.
 
-    Observations are those of ``obs``, or a dict of those of ``obs/policy`` and so on. ``infos``
+    Observations come from ``obs``, or are a dict of ``obs/policy`` and so on. ``infos``
     have a row for each step.
 
     Args:

@@ -95,7 +95,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Arguments that the environment was made with, except task and number."""
         self.task = task
         """The task of the environments."""
-        # A copy: what is changed in the given one later must not change half of this environment.
+        # A copy: a later change of the given configuration must not change half of this
+        # environment.
         self.cfg: TaskCfg = copy.deepcopy(task.cfg)
         """Configuration of the task."""
         task.cfg = self.cfg

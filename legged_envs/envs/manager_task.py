@@ -87,7 +87,7 @@ class ManagerTask(Task):
         self.managers.events.reset(env_ids)
 
     def randomise(self, env_ids: torch.Tensor) -> None:
-        """Choose tiles and apply startup events: what is drawn once per seed."""
+        """Choose tiles and apply startup events, which are drawn once per seed."""
         # Tiles come before all events, which may place robots relative to their tile.
         ground = self.env.ground
         if ground is not None:

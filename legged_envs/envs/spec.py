@@ -18,7 +18,7 @@ JSON_LEAVES = (str, int, float, bool, type(None))
 class TaskSpec(EnvSpec):
     """A specification of Gymnasium that writes a ``TaskCfg`` as changes of the registered task.
 
-    The JSON of one robot is for ``gymnasium.make``, that of a batch for ``gymnasium.make_vec``.
+    The JSON of one robot is for ``gymnasium.make``, the JSON of a batch for ``gymnasium.make_vec``.
     Changes are dotted paths of fields, each with its value, as ``gymnasium.make(…, cfg=…)`` takes
     them. An environment that is made from the JSON has the same configuration.
     """

@@ -60,8 +60,8 @@ class Task(ABC):
     :meth:`begin_episodes`, :meth:`observe`.
 
     Args:
-        cfg: Configuration of robot, physics, scene and time limit, and of whatever else the task
-            reads.
+        cfg: Configuration of robot, physics, scene and time limit, and of all other parts that the
+            task reads.
     """
 
     cost_names: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Actions: what a policy's numbers make the joints do."""
+"""Actions: the effect of a policy's numbers on the joints."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Commands: what the robots are asked to do."""
+"""Commands that the robots should follow."""
 
 from collections.abc import Iterable
 

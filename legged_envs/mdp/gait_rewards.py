@@ -173,7 +173,7 @@ def raibert_heuristic(
     place below the hip, T_s the duration of a stance, and c_f the commanded velocity of the body at
     p⁰_f, (v_x − ω_z y⁰_f, v_y + ω_z x⁰_f). So a foot lands T_s c_f / 2 ahead of its hip (Raibert
     1986, "Legged Robots That Balance"). The paper leaves v_y out and has ω_z in the second
-    component only. While the command is to stand still, p*_f is p⁰_f.
+    component only. While the command is zero, p*_f is p⁰_f.
 
     Args:
         length: Distance of front and rear feet, m.

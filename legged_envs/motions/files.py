@@ -24,8 +24,8 @@ class MotionFiles(MotionReading):
     """Motion files that an imitation task uses as its reference clips.
 
     It is the value of a task's configuration: ``gym.make_vec(id, cfg={"commands.motion.motions":
-    MotionFiles(("kick.npz",))})``. The options of :class:`MotionReading` say what the files do not:
-    ``MotionFiles(("walk.csv",), rate=60)``.
+    MotionFiles(("kick.npz",))})``. The options of :class:`MotionReading` add information that the
+    files lack: ``MotionFiles(("walk.csv",), rate=60)``.
     """
 
     paths: Sequence[str | Path]
@@ -38,8 +38,8 @@ class MotionFiles(MotionReading):
     def __call__(self, robot: RobotCfg) -> list[Motion]:
         """Load the clips from the files, for a robot.
 
-        Clips of several frame rates get the highest of them. What is suspicious about a clip is
-        said in a :class:`MotionWarning`.
+        Clips of several frame rates get the highest of them. A :class:`MotionWarning` reports
+        anything suspicious about a clip.
 
         Raises:
             MotionError: A path has an unknown ending, or its file cannot be used.
@@ -110,7 +110,7 @@ def load_motions(
 def load_file(path: str | Path, robot: RobotCfg, reading: MotionReading | None = None) -> Motion:
     """Load a clip from a file of any known format.
 
-    What is suspicious about the clip as a whole is said in a :class:`MotionWarning`.
+    A :class:`MotionWarning` reports anything suspicious about the clip as a whole.
 
     Args:
         path: The file.
@@ -140,9 +140,9 @@ def load_lafan1_csv(
     Args:
         path: The file.
         robot: Robot of the clip.
-        frame_rate: Lines per second. None: those of a column of times, else 30.
+        frame_rate: Lines per second. None: the rate of a column of times, or 30.
         joint_names: Names of the joint columns, which follow the 7 columns of the base. Empty:
-            those of the header, else the usual ones of the robot.
+            the names of the header, or the usual names of the robot.
         ignore_extra_joints: True to leave out columns of joints that the robot does not have, for
             example to load the file for ``G1``, with 12 joints.
         lines: First and last line to read, counted from 1. None: all lines.
@@ -181,7 +181,7 @@ def load_beyondmimic_npz(
         robot: Robot of the clip.
         joint_names: Names of the joint columns, such as ``G1_LIMB_BY_LIMB`` for files of mjlab,
             ``G1_LEVEL_BY_LEVEL`` for files that were made with Isaac Lab. Empty: the file's own
-            names, else the order that brings the bodies to their places.
+            names, or the order that brings the bodies to their places.
         ignore_extra_joints: True to leave out columns of joints that the robot does not have.
 
     Raises:
@@ -224,6 +224,6 @@ def load_amp_json(
 def _examined(motion: Motion, robot: RobotCfg) -> Motion:
     """Return a motion, after warnings about what is suspicious."""
     for suspicion in suspicions(motion, robot):
-        # The line that is shown is that of the caller of a function above.
+        # The caller of a function above is on the line that is shown.
         warnings.warn(f"{motion.origin}: {suspicion}", MotionWarning, stacklevel=3)
     return motion

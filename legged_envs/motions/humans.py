@@ -36,7 +36,7 @@ SMPL_JOINTS = (
     "left_hand",
     "right_hand",
 )
-"""The first joints of SMPL, SMPL-H and SMPL-X, as AMASS has them."""
+"""The first joints of SMPL, SMPL-H and SMPL-X, in the order of AMASS."""
 WORDS = {
     "pelvis": ("hips", "pelvis", "hip", "root"),
     "chest": ("spine3", "spine2", "chest", "upperchest", "spine1", "thorax", "spine", "neck"),
@@ -56,7 +56,7 @@ JOINT_KEYS = ("joints", "human_joints")
 RATE_KEYS = ("fps", "mocap_frame_rate", "mocap_framerate")
 """Keys of the frame rate in an archive."""
 LOWEST_SHARE = 0.05
-"""Quantile of the height of the ankles that is that of a foot on the ground."""
+"""Quantile of the height of the ankles at which a foot is on the ground."""
 
 
 def is_human(path: Path) -> bool:
@@ -76,7 +76,7 @@ def load_human(path: str | Path, frame_rate: float | None = None) -> KeyPoints:
     Args:
         path: A .bvh file, or an archive with ``joints`` (T, 22 or more, 3) in the order of SMPL and
             ``fps``. Any unit and any axis that points up.
-        frame_rate: Frames per second. None: what the file says.
+        frame_rate: Frames per second. None: the rate of the file.
 
     Raises:
         MotionError: The file is damaged, or lacks a joint.
@@ -114,7 +114,7 @@ def _by_part(names: Sequence[str], positions: np.ndarray, origin: str) -> dict[s
     """Return the positions of the joints that are needed: ``pelvis``, ``left knee``, …"""
     plain: dict[str, int] = {}
     for index, name in enumerate(names):
-        # mixamorig:LeftUpLeg, left_hip and LHip differ in nothing but letters.
+        # mixamorig:LeftUpLeg, left_hip and LHip differ only in letters.
         letters = name.rpartition(":")[2].lower()
         plain.setdefault("".join(c for c in letters if c.isalnum()), index)
     joints = {}
@@ -188,7 +188,7 @@ def _upright(joints: dict[str, np.ndarray]) -> np.ndarray:
     up = np.median(joints["chest"] - feet, axis=0)
     axis = int(abs(up).argmax())
     sign = np.sign(up[axis])
-    # The axes after the one that is up become x and y, so that right stays right.
+    # The axes after the vertical axis become x and y, so that right stays right.
     turn = np.zeros((3, 3))
     turn[2, axis] = sign
     turn[0, (axis + 1) % 3] = 1.0

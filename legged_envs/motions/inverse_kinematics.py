@@ -67,7 +67,7 @@ class FrameSolver:
         self.parts: dict[str, tuple[mink.FrameTask, ...]] = {}
         """Role of a limb → tasks of its middle and, for an arm, its end."""
         self.turns: dict[str, mink.FrameTask] = {}
-        """Name of a body → task of its orientation alone."""
+        """Name of a body → task of only its orientation."""
         for role, limb in limbs.items():
             if role in goals.feet:
                 turn = FOOT_TURN_COST if limb.end in goals.quats else 0.0
@@ -99,7 +99,7 @@ class FrameSolver:
         """Put the robot at the goal of the base in the first frame.
 
         Args:
-            joint_pos: Joint positions at the beginning, rad. Length: J.
+            joint_pos: Joint positions at the start, rad. Length: J.
         """
         base = [*self.goals.base_pos[0], *self.goals.base_quat[0]]
         self.posture.set_target(np.array([*base, *self.robot.default_joint_pos]))
@@ -147,7 +147,7 @@ class FrameSolver:
             task.set_target(_pose(np.zeros(3), goals.quats[body][frame]))
 
     def _aim_limbs(self, frame: int) -> None:
-        """Set the targets of knees, elbows and hands, which hang on where the limb begins."""
+        """Set the targets of knees, elbows and hands, which depend on the start of the limb."""
         for role, tasks in self.parts.items():
             limb = self.limbs[role]
             place = self.configuration.data.body(limb.root).xpos.copy()

@@ -250,7 +250,7 @@ def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
     Equal configurations share one model: do not change it.
 
     Raises:
-        ValueError: The joints of the model are not those of the configuration.
+        ValueError: The joints of the model differ from the configuration.
     """
     import mujoco
 
@@ -267,7 +267,7 @@ def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
 def body_names(robot: RobotCfg) -> tuple[str, ...]:
     """Return the names of all bodies of a robot, the base first.
 
-    The order is that of the MJCF file and of :attr:`Simulation.body_names`.
+    The order is the same as in the MJCF file and in :attr:`Simulation.body_names`.
     """
     model = robot_model(robot)
     # Body 0 is the world.

@@ -19,8 +19,8 @@ from legged_envs.tables import Table, TableRepr
 End = Literal["clip", "loop", "hold"]
 """Behaviour of a library after the last frame of a clip.
 
-``"loop"`` repeats all clips, ``"hold"`` holds the last pose of all clips, and ``"clip"`` does for
-each clip what its field ``Motion.loop`` says.
+``"loop"`` repeats all clips, ``"hold"`` holds the last pose of all clips, and ``"clip"`` treats
+each clip by its field ``Motion.loop``.
 """
 ON_FRAME = 1e-4
 """Distance of a time from a frame below which it is rounded to the frame, in frames.
@@ -185,8 +185,7 @@ class MotionLibrary(TableRepr):
         return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
 
     def _join_with_base(self, motions: Sequence[Motion], field: str) -> torch.Tensor:
-        """Return a field with 1 + B rows for each frame: that of the base, then those of the
-        bodies."""
+        """Return a field with 1 + B rows for each frame: the base, then the bodies."""
         base = self._join(motions, f"root_{field}").unsqueeze(1)
         bodies = self._join(motions, f"body_{field}")
         return torch.cat((base, bodies), dim=1).flatten(0, 1)

@@ -60,7 +60,7 @@ def limbs_of(robot: RobotCfg) -> dict[str, Limb]:
     """Return the legs and arms of a robot by their roles, the legs first.
 
     A leg ends at a foot. An arm ends at another body without children, and has at least three
-    joints of its own. Sides are told by the places in the default pose, whatever the names are.
+    separate joints. The places in the default pose decide the sides, whatever the names are.
     """
     ends = (*robot.foot_names, *_hands(robot))
     chains = {end: _chain(robot, end) for end in ends}

@@ -18,7 +18,7 @@ FIELDS = {
 }
 """Names of the fields of a :class:`Motion` that have numbers for each frame.
 
-``"root"`` are those of the base, ``"joint"`` those of the joints, ``"body"`` those of the bodies.
+``"root"`` belongs to the base, ``"joint"`` to the joints, ``"body"`` to the bodies.
 """
 
 
@@ -144,7 +144,7 @@ def check_frame_rate(frame_rate: float, origin: str) -> None:
 def check_keys(
     found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()
 ) -> None:
-    """Raise a MotionError unless a motion file has the right keys.
+    """Raise a MotionError if the keys of a motion file are wrong.
 
     Args:
         found: Keys of the file.
@@ -203,7 +203,7 @@ def check_frames(
 def _columns(
     field: str, joint_names: Sequence[str], body_names: Sequence[str]
 ) -> tuple[Sequence[str], ...]:
-    """Return the names along each axis of a field, apart from that of the frames."""
+    """Return the names along each axis of a field, except for the axis of the frames."""
     axes = "wxyz" if "quat" in field else "xyz"
     if field in FIELDS["joint"]:
         return (joint_names,)

@@ -30,7 +30,7 @@ G1_LEVEL_BY_LEVEL = _order_breadth_first(G1_LIMB_BY_LIMB, _G1_LEVELS)
 files that were made with it."""
 
 G1_WITHOUT_WRISTS = tuple(joint for joint in G1_LIMB_BY_LIMB if "wrist" not in joint)
-"""The 23 joints of the G1 whose wrists are locked, as ASAP and PBHC number them."""
+"""The 23 joints of the G1 with locked wrists, as ASAP and PBHC number them."""
 
 
 def known_orders(robot: RobotCfg) -> dict[str, tuple[str, ...]]:
@@ -38,11 +38,11 @@ def known_orders(robot: RobotCfg) -> dict[str, tuple[str, ...]]:
 
     ``limbs`` is the order of the robot's model, depth first. ``levels`` is breadth first, as PhysX
     numbers joints. ``limbs-by-name`` and ``levels-by-name`` are the same with the limbs in the
-    order of their names: models of one quadruped begin with the left or with the right leg.
+    order of their names: models of one quadruped start with the left or with the right leg.
     """
     level_of = _levels(robot)
     joints = list(robot.joint_names)
-    # The joint of the lowest level begins a limb; the others follow it.
+    # The joint of the lowest level starts a limb; the others follow it.
     limbs: list[list[str]] = []
     for joint in joints:
         if level_of[joint] == 0 or not limbs:
@@ -92,7 +92,7 @@ def named_order(order: Sequence[str], robot: RobotCfg) -> tuple[str, ...]:
 def column_joints(
     reading: MotionReading, names: Sequence[str], widths: Collection[int], robot: RobotCfg
 ) -> tuple[str, ...]:
-    """Return the names of the joint columns: those of the user, of the file, or usual ones.
+    """Return the names of the joint columns: names of the user, of the file, or usual names.
 
     Args:
         reading: Options of the user.

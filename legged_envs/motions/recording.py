@@ -1,4 +1,4 @@
-"""What a motion file says, and the motion of a robot that is made of it.
+"""Contents of a motion file, and the robot motion that is made from it.
 
 A reader of ``legged_envs.motions.formats`` returns a :class:`Recording`. What files of all formats
 have in common is done once, in :func:`motion_of`: joint order, quaternion order, units, frame rate.
@@ -133,7 +133,7 @@ def _cut(recording: Recording, frames: tuple[int, int]) -> Recording:
 def _with_rate(recording: Recording, reading: MotionReading) -> Recording:
     if reading.rate is None or math.isclose(reading.rate, recording.frame_rate, rel_tol=1e-3):
         return recording
-    # Velocities in the file are those of its own rate. They are computed again.
+    # Velocities in the file belong to its own rate. They are computed again.
     return replace(
         recording,
         frame_rate=reading.rate,
@@ -183,7 +183,7 @@ def _in_radians(
     Args:
         recording: Contents of the file.
         names: Names of the joint columns.
-        robot: The robot, whose joint ranges tell rad from degrees.
+        robot: The robot; its joint ranges distinguish rad from degrees.
         reading: Options of the user.
     """
     factor = math.pi / 180.0
@@ -229,7 +229,8 @@ def _beyond_ranges(
 def _hold_missing(
     recording: Recording, names: tuple[str, ...], robot: RobotCfg
 ) -> tuple[Recording, tuple[str, ...]]:
-    """Return the recording and the names of its joints with those that the file lacks, at rest."""
+    """Return the recording with the joints that the file lacks, at rest, and the names of all
+    joints."""
     missing = [name for name in robot.joint_names if name not in names]
     defaults = dict(zip(robot.joint_names, robot.default_joint_pos, strict=True))
     pose = recording.joint_pos.new_tensor([defaults[name] for name in missing])

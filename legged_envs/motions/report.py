@@ -44,7 +44,7 @@ class MotionReport:
     tightest_joint: str
     """Name of the joint with the smallest distance to the end of its range (``joint_margin``)."""
     fastest_joint: str
-    """Name of the joint whose speed is the largest fraction of its limit."""
+    """Name of the joint with the largest fraction of its speed limit."""
 
     def problems(self) -> list[str]:
         """Return the reasons why the robot cannot perform the motion, a sentence each.
@@ -75,7 +75,7 @@ def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
     All frames are measured, including those that are not valid.
 
     Args:
-        motion: The motion. Its names must be those of ``robot``.
+        motion: The motion. Its names must be the names of ``robot``.
         robot: The robot.
     """
     margin = _joint_margins(motion, robot)
@@ -109,7 +109,7 @@ def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
     Returns:
         Contacts, feet in the order of ``RobotCfg.foot_names``. Shape: (T, num_feet), bool.
     """
-    # By height alone: a foot that slides over the ground also stands, so that its slip is measured.
+    # Only by height: a foot that slides over the ground also stands, so that its slip is measured.
     return _foot_pos(motion, robot)[..., 2] < robot.foot_radius + STANDING_HEIGHT
 
 

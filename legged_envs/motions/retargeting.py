@@ -20,7 +20,7 @@ def retarget(points: KeyPoints, robot: RobotCfg) -> Motion:
 
     Args:
         points: Key points of another robot or of a human.
-        robot: The robot that is to move.
+        robot: The robot that will move.
 
     Raises:
         ModuleNotFoundError: mink or its solver is not installed.

@@ -18,7 +18,7 @@ def shipped_files(robot: RobotCfg) -> dict[str, Path]:
     """Return the files of the package's clips of a robot, by the names of the clips.
 
     Raises:
-        ValueError: The package has no clips of this robot.
+        ValueError: There are no clips of this robot in the package.
     """
     paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
     if not paths:
@@ -40,7 +40,8 @@ def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:
         *names: Names of the clips. Without names, all clips are loaded in alphabetical order.
 
     Raises:
-        ValueError: The package has no clips of this robot, or no clip with one of the names.
+        ValueError: There are no clips of this robot in the package, or no clip with one of the
+            names.
     """
     paths = shipped_files(robot)
     check_known("there is no motion", names, paths, f"motions of robot {robot.name!r}")

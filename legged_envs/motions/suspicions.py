@@ -158,7 +158,7 @@ def _velocities_differ(motion: Motion) -> str:
 
 
 def _falls_slowly(motion: Motion, lowest: torch.Tensor) -> str:
-    """Compare flights with free fall, whose acceleration tells the frame rate."""
+    """Compare flights with free fall, because its acceleration reveals the frame rate."""
     measured = []
     for first, end in _flights(lowest):
         if end - first < SHORTEST_FLIGHT:

@@ -1,4 +1,4 @@
-"""Metadata of a policy file: what the inputs and the outputs of a policy mean.
+"""Metadata of a policy file: the meaning of the inputs and outputs of a policy.
 
 The file keeps these entries under the key `contract`: they are the contract between a policy and
 the robot or simulator that runs it. `comparison.py` compares the contracts of two tasks.

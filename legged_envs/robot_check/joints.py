@@ -109,7 +109,7 @@ def check_joints(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Jo
             :func:`~legged_envs.sim.gains.settle`.
     """
     sinks = stance.sinking > LIMITS.max_sinking * robot.base_height
-    # Each joint can be stiff enough alone although the legs together fall over.
+    # Each joint by itself can be stiff enough although the legs together fall over.
     leg_gain = gain_of_upright_legs(robot)
     joints = [_describe_joint(robot, standing, stance, i) for i in range(robot.num_joints)]
     problems = [

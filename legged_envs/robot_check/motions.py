@@ -62,7 +62,7 @@ def check_motions(robot: RobotCfg) -> MotionsCheck:
 
     * Each joint moves through its range while the base is held in the air.
     * The robot is dropped from 2 cm on its own gains, without holding its base.
-    * Joint targets are random, as those of a policy that has not learnt anything.
+    * Joint targets are random, as from an untrained policy.
     """
     rows: list[tuple[object, ...]] = []
     problems: list[str] = []
@@ -104,7 +104,7 @@ def _sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
 
 
 def make_moving(robot: RobotCfg, is_held: bool) -> MovingRobot:
-    """Compile a robot on a plane, with a free base or with one that is held in the air."""
+    """Compile a robot on a plane, with a free base or with a base that is held in the air."""
     spec = spec_on_ground(robot, SimCfg())
     base = spec.body(robot.base_body)
     if is_held:
@@ -155,7 +155,8 @@ def wild_joints(robot: MovingRobot) -> list[str]:
 
 
 def _sweep(robot: MovingRobot) -> tuple[list[str], list[str]]:
-    """Move each joint through its range; return those that explode, and those that do not follow.
+    """Move each joint through its range; return the joints that explode, and the joints that do not
+    follow.
 
     Joints without a position actuator are not moved.
     """

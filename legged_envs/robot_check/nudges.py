@@ -1,4 +1,4 @@
-"""Lets a robot stand after random starts as those of a velocity task, on its own gains."""
+"""Lets a robot stand after random starts as in a velocity task, on its own gains."""
 
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ SHIFT = 0.03
 than 0.25 m, in proportion to their height."""
 
 FULL_HEIGHT = 0.25
-"""Height of the base from which shifts are those of larger robots, m."""
+"""Height of the base from which shifts are scaled for larger robots, m."""
 
 
 class Nudge(NamedTuple):

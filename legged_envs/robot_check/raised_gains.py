@@ -21,19 +21,19 @@ ENOUGH_SINKING = 0.03
 """Height loss of the base below which gains are not raised, as a fraction of ``base_height``."""
 
 WEAK_FACTOR = 0.7
-"""Factor on kp with which a robot must stand after a start as that of a task."""
+"""Factor on kp with which a robot must stand after a start as in a task."""
 
 
 def raise_gains(robot: RobotCfg) -> RobotCfg:
     """Return a copy of a robot with kp and kd raised in steps of 25 % until it stands.
 
     The robot stands if its base, held upright for 2 s, sinks by less than 3 % of ``base_height``,
-    and if it stands after random starts as those of ``velocity_task``, with its base free. The
-    gains are raised at most twelve times, and those of a robot with fewer than four feet at most
-    six times after it stands with a held base. If the robot never stands after all starts, the
-    gains are the first of those with which it stands after the most.
+    and if it stands after random starts as in ``velocity_task``, with its base free. The gains are
+    raised at most twelve times. For a robot with fewer than four feet they are raised at most six
+    times after it stands with a held base. If the robot never stands after all starts, the gains
+    are the first of those with which it stands after the most.
     """
-    # Both models are made once: that of a robot with large meshes takes seconds.
+    # Both models are made once: compiling a robot with large meshes takes seconds.
     standing = stand(robot)
     moving = make_moving(robot, is_held=False)
     best = robot

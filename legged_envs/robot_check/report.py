@@ -68,7 +68,7 @@ class Report(TableRepr):
         ]
 
     def _as_tables(self) -> list[Table]:
-        # A table without rows, such as that of overlaps, is left out.
+        # A table without rows, such as the table of overlaps, is left out.
         tables = [table for table in self.tables if table[2]]
         rows = [(problem,) for problem in self.problems or ["none"]]
         problems = ("problems", ("which, where, what to write",), rows)

@@ -23,9 +23,9 @@ ANYMAL_C = RobotCfg(
     joint_names=tuple(f"{leg}_{joint}" for leg in _LEGS for joint in _JOINTS),
     # Standing pose of mujoco_menagerie: the feet are below the hips. legged_gym has 0.4 / -0.8.
     default_joint_pos=(0.0, 0.5236, -0.7854) * 2 + (0.0, -0.5236, 0.7854) * 2,
-    # Held open loop for 1 s the robot sinks by 19 mm; with the gains of Newton, 150 / 5, by 27 mm,
-    # and with those of legged_gym, 80 / 2, by 44 mm. Its feet stand 0.2 m outside of its hip axes
-    # and creep outwards: 36 mm after 4 s.
+    # Held open loop for 1 s the robot sinks by 19 mm; with Newton's gains, 150 / 5, by 27 mm, and
+    # with legged_gym's gains, 80 / 2, by 44 mm. Its feet stand 0.2 m outside of its hip axes and
+    # creep outwards: 36 mm after 4 s.
     kp=(250.0,) * 12,
     kd=(5.0,) * 12,
     torque_limits=(80.0,) * 12,  # URDF of legged_gym, mujoco_menagerie, Isaac Lab

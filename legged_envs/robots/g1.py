@@ -1,6 +1,6 @@
 """Unitree G1, a biped, in two versions.
 
-``G1`` has 12 joints, those of the legs, and 32.1 kg. Its waist and arms are fixed. ``G1_29`` has
+``G1`` has 12 joints, all in the legs, and 32.1 kg. Its waist and arms are fixed. ``G1_29`` has
 29 joints, with waist and arms, and 33.3 kg.
 """
 
@@ -75,7 +75,7 @@ G1_29 = replace(
     ),
     kp=(*G1.kp, 200.0, 40.0, 40.0, *(40.0,) * 14),
     kd=(*G1.kd, 5.0, 5.0, 5.0, *(1.0,) * 14),
-    # Motors as listed by mjlab `g1_constants`; `g1_29.xml` says why not those of the URDF.
+    # Motors as listed by mjlab `g1_constants`; `g1_29.xml` explains why not as in the URDF.
     torque_limits=(
         *G1.torque_limits,
         *(88.0, 50.0, 50.0),

@@ -16,7 +16,7 @@ GO2 = RobotCfg(
     name="go2",
     xml="go2.xml",
     base_body="base",
-    # Order of LeggedGym-Ex, so that its policies and ours read the same vectors.
+    # Order of LeggedGym-Ex, so that its policies and this package's policies read the same vectors.
     joint_names=tuple(f"{leg}_{joint}_joint" for leg in _LEGS for joint in _JOINTS),
     default_joint_pos=(0.0, 0.8, -1.5) * 4,  # LeggedGym-Ex `GO2Cfg`
     # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees
@@ -27,7 +27,7 @@ GO2 = RobotCfg(
     # The motors of a leg are alike; the knee linkage multiplies torque and divides speed by 1.917.
     # Two pairs of calf limits are published: 45.43 / 15.7 (URDF of unitree_ros, MJCF of
     # unitree_mujoco, LeggedGym-Ex) and 35.55 / 20.07 (URDF of unitree_rl_gym). The first is used:
-    # it has more sources, and those of the model in go2.xml are among them.
+    # it has more sources, including the sources of the model in go2.xml.
     torque_limits=(23.7, 23.7, 45.43) * 4,
     velocity_limits=(30.1, 30.1, 15.7) * 4,
     base_height=0.3346,

@@ -38,7 +38,7 @@ H1 = RobotCfg(
 )
 """Configuration of the Unitree H1, a humanoid with 19 joints. Its ankles have no roll joint.
 
-Torque and velocity limits are those of the URDF of unitree_ros. A ground contact of the torso, as
+Torque and velocity limits are taken from the URDF of unitree_ros. A ground contact of the torso, as
 in Isaac Lab, or of the pelvis ends an episode. Ground contacts of every other link with a collision
 shape, except the feet, are penalised: thigh (``hip_pitch``), shin (``knee``), upper arm
 (``shoulder_yaw``), forearm with hand (``elbow``).

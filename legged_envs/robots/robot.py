@@ -58,8 +58,8 @@ def counterpart(name: str, names: Sequence[str]) -> str:
     """Return the name of the joint or body at the same place on the other side of a robot.
 
     The two names differ only in left and right, or in L and R within a word of one or two letters,
-    at one place or at all: the counterpart of ``FL_hip`` is ``FR_hip``, that of ``left_leg_l`` is
-    ``right_leg_r``.
+    at one place or at all: the counterpart of ``FL_hip`` is ``FR_hip``, the counterpart of
+    ``left_leg_l`` is ``right_leg_r``.
 
     Args:
         name: Name of a joint or body.
@@ -116,9 +116,9 @@ def mirror_left_and_right(
 class RobotCfg(Configuration):
     """Description of a legged robot: its model file, its actuators and the names of its parts.
 
-    The MJCF file has the bodies and joints, but no motors and no ground. Fields with one entry per
-    joint are in the order of ``joint_names``. Fields with one entry per foot are in the order of
-    ``foot_names``.
+    The MJCF file contains the bodies and joints, but no motors and no ground. Fields with one entry
+    per joint are in the order of ``joint_names``. Fields with one entry per foot are in the order
+    of ``foot_names``.
 
     Raises:
         ValueError: Fields contradict each other, such as two lengths, or a number is out of its
@@ -132,7 +132,8 @@ class RobotCfg(Configuration):
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
     joint_names: tuple[str, ...]
-    """Actuated joints in the order of actions and observations, which is that of the MJCF file."""
+    """Actuated joints in the order of actions and observations, which is the order of the MJCF
+    file."""
     default_joint_pos: tuple[float, ...]
     """Joint positions of the standing pose, rad. They are the targets of a zero action."""
     kp: tuple[float, ...]

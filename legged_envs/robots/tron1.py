@@ -60,7 +60,7 @@ TRON1_SF = replace(
     joint_names=_joint_names(_SOLE_LEG),
     actuators=(),
     default_joint_pos=(0.0,) * 8,
-    # The gains of the ankles are those of LimX.
+    # The gains of the ankles are LimX's.
     kp=(150.0, 150.0, 150.0, 45.0) * 2,
     kd=(5.0, 5.0, 5.0, 0.8) * 2,
     torque_limits=(80.0, 80.0, 80.0, 20.0) * 2,
@@ -85,7 +85,7 @@ TRON1_WF = replace(
     actuators=("position", "position", "position", "velocity") * 2,
     default_joint_pos=(0.0,) * 8,
     kp=(150.0, 150.0, 150.0, 0.0) * 2,
-    kd=(5.0, 5.0, 5.0, 0.8) * 2,  # The wheels have that of LimX.
+    kd=(5.0, 5.0, 5.0, 0.8) * 2,  # The wheels have LimX's value.
     torque_limits=(80.0, 80.0, 80.0, 40.0) * 2,
     velocity_limits=(15.0, 15.0, 15.0, 40.0) * 2,
     base_height=0.9068,

@@ -303,7 +303,7 @@ class RolloutStorageMM(RolloutBuffers):
         (critic reference observations, mask) or None, actions, values, advantages, returns, log
         probabilities of the actions, action means, action standard deviations, DAgger actions,
         hidden states, masks, RND states, previous AMP states, previous reference AMP states and
-        their mask. What the storage does not keep is None.
+        their mask. Entries that the storage does not keep are None.
 
         Args:
             num_mini_batches: Batches in an epoch.

@@ -1,4 +1,4 @@
-"""One short phrase for each task: what the robot does."""
+"""One short phrase for each task, about the motion of the robot."""
 
 from legged_envs.tasks import make_task_cfg
 

@@ -209,7 +209,7 @@ def _check_options(options: Any, expected: type[Any], where: str) -> None:
     Args:
         options: Options as they were in a file.
         expected: Dataclass of the options.
-        where: What the options are, for the error.
+        where: Name of the options for the error.
     """
     if not isinstance(options, expected):
         raise ValueError(

@@ -15,7 +15,7 @@ SNAPSHOT_SECONDS = 30.0
 """Shortest training time between two of these policies, s."""
 SNAPSHOT_GROWTH = 1.06
 """Smallest ratio of the training times of two of these policies. With it, a training of ten hours
-writes about 85 of them, most at its beginning, where it learns most."""
+writes about 85 of them, most at its start, where it learns most."""
 
 
 class Snapshots:

@@ -37,7 +37,7 @@ def accept_env(env: Layer, library: str, array: str) -> Layer:
     """Check the environment that an adapter was given, and prepare it as a wrapper does.
 
     Args:
-        env: What the adapter was given.
+        env: The argument of the adapter.
         library: Name of the library, for errors.
         array: Kind of arrays that the library takes, ``"numpy"`` or ``"torch"``.
 

@@ -29,7 +29,7 @@ def device_name(owner: str, device: Device | None) -> str | None:
 
     Args:
         owner: Name of the wrapper, for the error.
-        device: What was passed.
+        device: The argument that was passed.
 
     Raises:
         TypeError: ``device`` is something else.

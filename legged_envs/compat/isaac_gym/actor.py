@@ -138,7 +138,7 @@ class Actor:
         """Set the inertia of some bodies, for their present masses.
 
         Args:
-            bodies: Bodies whose inertia is set. Shape: (num_bodies,), bool.
+            bodies: Bodies with an inertia to set. Shape: (num_bodies,), bool.
             moments: Principal moments, kg m². Shape: (num_bodies, 3).
             axes: Principal axes, quaternions (w, x, y, z). Shape: (num_bodies, 4).
         """
@@ -172,7 +172,7 @@ def stack_properties(actors: list[Actor]) -> ActorProperties:
 
 
 def mix_friction(friction: np.ndarray, ground: Ground | None) -> np.ndarray:
-    """Return the friction of contacts with the ground, for that of shapes.
+    """Return the friction of contacts with the ground from the friction of shapes.
 
     Tasks give shapes negative frictions, which a ground of friction 1 makes positive.
 

@@ -39,7 +39,7 @@ class ForceSensor:
     pose: Transform
     """Its pose in the frame of the body."""
     properties: ForceSensorProperties
-    """What it measures."""
+    """Quantity that it measures."""
 
 
 class Asset:
@@ -49,8 +49,8 @@ class Asset:
     of their joints, as in Isaac Gym.
 
     With ``collapse_fixed_joints`` links of fixed joints are merged into their parents, except for
-    joints with ``dont_collapse``. A link without inertia has that of its collision shapes. An
-    inertia that no body can have is replaced by the nearest possible one.
+    joints with ``dont_collapse``. A link without inertia gets the inertia of its collision shapes.
+    An inertia that no body can have is replaced by the nearest possible one.
 
     Args:
         path: URDF or MJCF file.
@@ -197,7 +197,7 @@ class Asset:
         for geom in spec.geoms:
             if not _collides(geom):
                 geom.group = GROUP_OF_VISIBLE
-                # What is only seen must not change the physics.
+                # Parts that are only drawn must not change the physics.
                 geom.mass = 0.0
                 continue
             # Collision shapes are drawn if their body has nothing else to show.
@@ -250,7 +250,7 @@ def _fix_base(spec: mujoco.MjSpec) -> None:
     base = spec.worldbody.bodies[0]
     spec.delete(spec.joint("root"))
     base.mocap = True
-    # The pose of the actor is that of the base.
+    # The pose of the actor is the pose of the base.
     base.pos = [0, 0, 0]
     base.quat = [1, 0, 0, 0]
     # MuJoCo takes a fixed base for a part of the world, with which its children would collide.

@@ -45,7 +45,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
 
     * ``costs`` and their sum ``cost``, of the state before finished episodes are reset.
     * ``final_obs``: the true last observation. ``compute_observations`` is called for it at the
-      beginning of ``reset_idx``.
+      start of ``reset_idx``.
     * ``privileged``, if there is a privileged observation.
     * ``log``: the task's means over finished episodes.
     * ``extras``: the extras of the task. Its ``time_outs`` truncate episodes.
@@ -186,7 +186,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         return observation, reward.clone(), done & ~truncated, truncated, info
 
     def _begin_step(self) -> None:
-        # What the last step found would be taken for that of this one.
+        # Results of the last step would be taken for results of this step.
         self._costs_before_reset = None
         self._final_observation = None
         self._is_in_step = True

@@ -1,4 +1,4 @@
-"""Matrices of a camera, for points as rows, as Isaac Gym has them."""
+"""Matrices of a camera, for points as rows, as in Isaac Gym."""
 
 import math
 

@@ -13,16 +13,16 @@ NUM_ROOT_COLUMNS = 6
 """Columns of the base of a robot that moves freely: its linear and its angular velocity."""
 
 OUTPUTS = ("cdof", "ximat")
-"""Fields of the engine that are read here, in addition to those of :meth:`State.read`."""
+"""Fields of the engine that are read here, in addition to the fields of :meth:`State.read`."""
 
 
 class Dynamics:
     """Jacobian and mass matrix of one actor of each environment.
 
-    The Jacobian maps the velocities of the joints to those of the bodies, as the tensor of body
-    states has them: of centers of mass, along the axes of the world. For a base that moves freely
-    the columns of the velocities of its root state come first. A fixed base has neither columns
-    nor rows.
+    The Jacobian maps the velocities of the joints to the velocities of the bodies, as in the tensor
+    of body states: of centers of mass, along the axes of the world. For a base that moves freely
+    the columns of the velocities of its root state come first. A fixed base has neither columns nor
+    rows.
 
     Args:
         state: The running simulation.
@@ -83,7 +83,7 @@ class Dynamics:
         axes = self._read("cdof")[:, self._columns]
         turns = axes[..., :3].unsqueeze(1)
         slides = axes[..., 3:].unsqueeze(1)
-        # The engine's velocities of a joint's motion are those of the robot's center of mass.
+        # The engine measures velocities of a joint's motion at the robot's center of mass.
         center = self._read("subtree_com")[:, bodies.start]
         lever = places - center.unsqueeze(1)
         linear = slides + torch.linalg.cross(turns, lever.unsqueeze(2))

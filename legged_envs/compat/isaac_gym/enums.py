@@ -1,7 +1,7 @@
 """Enumerations and numbers of `isaacgym.gymapi`.
 
-The numbers are those of Isaac Gym, because codebases write some of them as numbers. Keys have the
-numbers of GLFW.
+The numbers are the same as in Isaac Gym, because codebases write some of them as numbers. Keys have
+the numbers of GLFW.
 """
 
 from enum import IntEnum
@@ -24,7 +24,7 @@ class UpAxis(IntEnum):
 
 
 class ContactCollection(IntEnum):
-    """Substeps whose contacts are collected. Accepted without effect."""
+    """Substeps with contacts that are collected. Accepted without effect."""
 
     CC_NEVER = 0
     CC_LAST_SUBSTEP = 1
@@ -40,7 +40,7 @@ class CoordinateSpace(IntEnum):
 
 
 class IndexDomain(IntEnum):
-    """Arrays in which an index counts: those of an actor, of an environment or of all."""
+    """Arrays in which an index counts: indices of an actor, of an environment or of all."""
 
     DOMAIN_ACTOR = 0
     DOMAIN_ENV = 1
@@ -77,7 +77,7 @@ class JointType(IntEnum):
 
 
 class ImageType(IntEnum):
-    """What the pixels of a picture hold."""
+    """Contents of the pixels of a picture."""
 
     IMAGE_COLOR = 0
     IMAGE_DEPTH = 1
@@ -86,7 +86,7 @@ class ImageType(IntEnum):
 
 
 class CameraFollowMode(IntEnum):
-    """What a camera that is attached to a body follows."""
+    """Motion that a camera follows when it is attached to a body."""
 
     FOLLOW_POSITION = 0
     FOLLOW_TRANSFORM = 1
@@ -188,7 +188,7 @@ ENUMERATIONS: tuple[type[IntEnum], ...] = (
     KeyboardInput,
     Limit,
 )
-"""Enumerations whose members `gymapi` has under their own names."""
+"""Enumerations with members that `gymapi` has under their own names."""
 
 
 def list_members() -> list[str]:

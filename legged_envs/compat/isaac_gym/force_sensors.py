@@ -119,8 +119,8 @@ class ForceSensors:
         ang_acc, root_acc = self._outputs["cacc"][:, self._bodies].split(3, dim=-1)
         velocity = root_vel + torch.linalg.cross(ang_vel, lever)
         acceleration = root_acc + torch.linalg.cross(ang_acc, lever)
-        # The second term is that of Coriolis. The engine's accelerations are those that an
-        # accelerometer feels, so gravity is added.
+        # The second term is the Coriolis term. The engine returns accelerations as an accelerometer
+        # measures them, so gravity is added.
         acceleration = acceleration + torch.linalg.cross(ang_vel, velocity) + self._get_gravity()
         mass = self._get_field("body_mass", model.body_mass)[..., None]
         moments = self._get_field("body_inertia", model.body_inertia)

@@ -130,8 +130,8 @@ def triangle_mesh(
 
     MuJoCo's meshes collide as their convex hulls, so a mesh itself cannot be the ground. The mesh
     that ``convert_heightfield_to_trimesh`` makes is the height field of which it was made. Another
-    one is approximated, and a warning says with what error. A vertical wall becomes a slope over
-    one cell.
+    one is approximated, and a warning reports the error. A vertical wall becomes a slope over one
+    cell.
 
     Args:
         vertices: Coordinates of the vertices, m, x, y and z of each.
@@ -194,8 +194,8 @@ def _find_field(points: np.ndarray, params: TriangleMeshParams) -> Ground | None
     """
     x, y, z = points.transpose(2, 0, 1)
     # Vertices at a wall are moved by one cell, so that scale and origin are medians: most vertices
-    # are in their places. Columns that are far apart give the scale: coordinates are float32, whose
-    # error would add up over thousands of columns.
+    # are in their places. Columns that are far apart give the scale: coordinates are float32, so
+    # that errors would add up over thousands of columns.
     rows, columns = x.shape
     middle = np.median(y, axis=0)
     apart = max(columns // 2, 1)

@@ -93,7 +93,7 @@ class Gym(
         sim.destroy()
 
     def get_version(self) -> Version:
-        """Return the version of Isaac Gym whose functions these are: Preview 4 calls itself 1.0."""
+        """Return the version of Isaac Gym that has these functions: Preview 4 calls itself 1.0."""
         return Version()
 
     def get_frame_count(self, sim: Sim) -> int:
@@ -200,7 +200,7 @@ class Gym(
             Index of the actor in its environment.
         """
         env.sim.need_setup("create_actor")
-        # Scripts often give the name of a file, or a position alone.
+        # Scripts often give the name of a file, or only a position.
         if not isinstance(asset, Asset) or not isinstance(pose, Transform):
             raise TypeError(
                 "create_actor takes what load_asset returns and a gymapi.Transform, "

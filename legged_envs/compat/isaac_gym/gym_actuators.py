@@ -12,7 +12,7 @@ from legged_envs.compat.isaac_gym.sim import Env
 
 
 class ActuatorFunctions:
-    """Functions that return what an MJCF file says of its motors; a URDF has none."""
+    """Functions that return the motors of an MJCF file; a URDF has none."""
 
     def get_asset_actuator_count(self, asset: Asset) -> int:
         """Return the number of motors."""

@@ -247,7 +247,7 @@ def make_shape_properties(
 def read_friction(props: Sequence[RigidShapeProperties], num_shapes: int) -> np.ndarray:
     """Return the friction of each shape, and warn if a restitution is asked for.
 
-    A friction may be negative: what counts is its mean with that of the ground.
+    A friction may be negative: its mean with the friction of the ground counts.
 
     Raises:
         ValueError: If the number of shapes does not fit, or a friction is not finite.

@@ -98,7 +98,7 @@ class PictureFunctions:
         """Write a picture of a camera into a file.
 
         Raises:
-            NotImplementedError: If ``type`` is not IMAGE_COLOR, whose numbers alone are colours.
+            NotImplementedError: If ``type`` is not IMAGE_COLOR, the only type with colours.
         """
         if type != ImageType.IMAGE_COLOR:
             raise NotImplementedError(
@@ -184,9 +184,9 @@ class PictureFunctions:
         return not viewer.open
 
     def subscribe_viewer_keyboard_event(self, viewer: Viewer, key: int, action: str) -> bool:
-        """Give a key a name, under which ``query_viewer_action_events`` tells that it is pressed.
+        """Give a key a name, under which ``query_viewer_action_events`` reports that it is pressed.
 
-        MuJoCo's window has meanings of its own for some keys, which they keep.
+        MuJoCo's window uses some keys itself; they keep their meaning.
         """
         viewer.actions.setdefault(int(key), []).append(action)
         return True
@@ -219,7 +219,7 @@ class PictureFunctions:
 
     def sync_frame_time(self, sim: Sim) -> None:
         """Wait until as much time has passed as was simulated since the last call."""
-        # Measured from the last call, so that a slow step is followed by a shorter wait.
+        # The time counts from the last call, so that a slow step is followed by a shorter wait.
         shown_at, shown_frame = sim.shown
         frame = sim.state.frame_count if sim.state else 0
         due = shown_at + (frame - shown_frame) * sim.params.dt

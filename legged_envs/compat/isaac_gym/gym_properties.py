@@ -133,7 +133,7 @@ class PropertyFunctions:
 def _keep_digits(given: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Return given values, with the present one where a given value is its float32.
 
-    Records hold float32. What a script reads and writes back must not change.
+    Records hold float32. Values that a script reads and writes back must not change.
     """
     is_unchanged = given == present.astype(np.float32)
     return np.where(is_unchanged, present, given)

@@ -13,7 +13,7 @@ from legged_envs.compat.isaac_gym.vectors import Vec3
 
 
 class QueryFunctions:
-    """Functions that say what is in a simulation, an environment and an actor."""
+    """Functions that return the contents of a simulation, an environment and an actor."""
 
     # --- Simulation and environments --------------------------------------------------------------
 
@@ -26,7 +26,7 @@ class QueryFunctions:
         return sim.envs[index]
 
     def get_env_origin(self, env: Env) -> Vec3:
-        """Return (0, 0, 0): coordinates are those of the environment."""
+        """Return (0, 0, 0): coordinates are relative to the environment."""
         return Vec3()
 
     def get_sim_actor_count(self, sim: Sim) -> int:

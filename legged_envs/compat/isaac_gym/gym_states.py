@@ -149,7 +149,7 @@ def _read_body(env: Env, handle: int) -> np.ndarray:
 
 
 def _get_row(env: Env, handle: int) -> torch.Tensor:
-    """Return the index of an actor among those of all environments."""
+    """Return the index of an actor among the actors of all environments."""
     num_before = env.index * len(env.actors)
     return torch.tensor([num_before + handle])
 

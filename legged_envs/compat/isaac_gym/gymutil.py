@@ -86,7 +86,7 @@ def _add_own_options(parser: argparse.ArgumentParser) -> None:
 
 def _replace_missing_devices(args: argparse.Namespace) -> None:
     """Replace devices of CUDA by the CPU on a machine without CUDA, and print which."""
-    # Codebases add options of their own that name devices, such as --rl_device.
+    # Codebases add further options that name devices, such as --rl_device.
     for name, value in vars(args).items():
         if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
             continue

@@ -14,7 +14,7 @@ LEAST_GAP = 0.05
 
 @dataclass
 class Mesh:
-    """A triangle mesh whose normals point out of the ground."""
+    """A triangle mesh with normals that point out of the ground."""
 
     points: np.ndarray
     """Coordinates of the vertices, m. Shape: (num_vertices, 3)."""
@@ -183,7 +183,7 @@ def _find_layers(
     is_gap = np.zeros(len(ids), bool)
     drop = heights[:-1] - heights[1:]
     is_gap[:-1] = ~is_first[1:] & (depth[:-1] <= 0) & (drop > LEAST_GAP)
-    # A solid begins with the line, or after free room.
+    # A solid starts with the line, or after free room.
     is_top = is_first.copy()
     is_top[1:] |= is_gap[:-1]
     tops = np.flatnonzero(is_top)

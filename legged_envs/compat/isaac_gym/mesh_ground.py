@@ -51,7 +51,7 @@ def approximate_mesh(points: np.ndarray, triangles: np.ndarray) -> MeshGround:
     """Return a height field and static pieces for a mesh.
 
     Lines from above find the height of the ground on a grid. A solid with free room under it
-    becomes a piece: itself if it is convex, else boxes of the size of a cell and larger.
+    becomes a piece: itself if it is convex, otherwise boxes of the size of a cell and larger.
 
     Args:
         points: Coordinates of the vertices, m. Shape: (num_vertices, 3).
@@ -83,7 +83,7 @@ def approximate_mesh(points: np.ndarray, triangles: np.ndarray) -> MeshGround:
 
 
 def _orient(points: np.ndarray, triangles: np.ndarray) -> Mesh:
-    """Return a mesh whose connected parts have normals that point outwards, or up."""
+    """Return a mesh in which the normals of connected parts point outwards, or up."""
     parts = _label_parts(len(points), triangles)[triangles[:, 0]]
     upward = compute_normals(points, triangles)[:, 2]
     _, numbers = np.unique(parts, return_inverse=True)
@@ -110,7 +110,7 @@ def _label_parts(num_vertices: int, triangles: np.ndarray) -> np.ndarray:
         lowest = labels[triangles].min(axis=1)
         spread = labels.copy()
         np.minimum.at(spread, triangles.ravel(), np.repeat(lowest, 3))
-        # Each label points to a vertex, whose own label is at least as low.
+        # Each label points to a vertex with a label that is at least as low.
         spread = spread[spread]
         if (spread == labels).all():
             return labels
@@ -122,7 +122,7 @@ def _make_lattice(points: np.ndarray) -> Lattice:
     high = points[:, :2].max(axis=0)
     area = float((high - low).prod())
     cell = max(FINEST_CELL, math.sqrt(area / MOST_POINTS))
-    # The last line must not lie beside the mesh.
+    # The last line must not lie outside the mesh.
     counts = np.floor((high - low) / cell + 1e-3).astype(int) + 1
     rows, columns = np.maximum(counts, 2).tolist()
     return Lattice(float(low[0]), float(low[1]), cell, rows, columns)

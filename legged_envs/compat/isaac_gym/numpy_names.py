@@ -48,8 +48,8 @@ REMOVED_NAMES: dict[str, Any] = {
 def restore_removed_names() -> None:
     """Give NumPy the names back that it no longer has, for this process.
 
-    The first one that a script uses is told in one line. Names that the installed NumPy has stay as
-    they are.
+    The first name that a script uses is reported in one line. Names that the installed NumPy has
+    stay as they are.
     """
     find_present_name: Callable[[str], Any] = vars(np)["__getattr__"]
     told: list[str] = []

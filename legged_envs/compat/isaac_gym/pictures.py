@@ -92,7 +92,7 @@ class PictureMaker:
             geom_ids = renderer.render()[..., 0]
         finally:
             renderer.disable_segmentation_rendering()
-        # In the order of MuJoCo's bodies, which begins with the ground, then actor after actor.
+        # In the order of MuJoCo's bodies: first the ground, then actor after actor.
         ids = [0]
         for actor in self._sim.envs[env_id].actors:
             ids += actor.segmentation_ids

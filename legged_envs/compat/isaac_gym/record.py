@@ -46,7 +46,7 @@ class Record:
         given.update(named)
         for name, default in self.FIELDS.items():
             if given.get(name) is None:
-                # Records may be fields of records, so each gets a copy of its own.
+                # Records may be fields of records, so each gets a separate copy.
                 given[name] = default.copy() if isinstance(default, Record) else default
         for name, value in given.items():
             setattr(self, name, value)

@@ -241,7 +241,7 @@ class RigidBodyProperties(Record):
 
     ``mass`` is in kg. ``com`` is the center of mass in the frame of the body, m. ``inertia`` is the
     matrix of inertia about the center of mass, along the axes of the body, kg m². ``invMass`` and
-    ``invInertia`` are read only: what is written there has no effect.
+    ``invInertia`` are read only: writing has no effect.
     """
 
     FIELDS: ClassVar = {
@@ -255,7 +255,7 @@ class RigidBodyProperties(Record):
 
     @classmethod
     def from_arrays(cls, mass: float, com: np.ndarray, matrix: np.ndarray) -> Self:
-        """Return the properties of a body, whose matrices are made when they are read.
+        """Return the properties of a body; their matrices are made when they are read.
 
         Args:
             mass: Mass, kg.
@@ -301,11 +301,11 @@ class RigidBodyProperties(Record):
 
 
 class ForceSensorProperties(Record):
-    """What a force sensor measures.
+    """Quantities that a force sensor measures.
 
     ``enable_constraint_solver_forces`` adds the forces of contacts,
-    ``enable_forward_dynamics_forces`` all others: of gravity, of joints, and those that are
-    applied. With both, a body at rest has none.
+    ``enable_forward_dynamics_forces`` all others: of gravity, of joints, and applied forces. With
+    both, a body at rest has none.
     """
 
     FIELDS: ClassVar = {

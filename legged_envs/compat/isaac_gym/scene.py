@@ -30,7 +30,7 @@ class Part:
     joints: np.ndarray
     """Indices of its joints, without the free joint."""
     dofs: slice
-    """Indices of its DOFs in the environment, which are those of its actuators."""
+    """Indices of its DOFs in the environment, which are also the indices of its actuators."""
     is_free: bool
     """True if its base moves by a free joint, False if the base is fixed by a mocap body."""
     qpos: int
@@ -141,7 +141,7 @@ def _add_actor(
 ) -> None:
     """Add a robot with an actuator per DOF.
 
-    Bit 0 of the contact types is that of the ground, bit i + 1 that of actor i. The affinity of an
+    Bit 0 of the contact types belongs to the ground, bit i + 1 to actor i. The affinity of an
     actor has the bits of all that it collides with.
     """
     # Meshes that are only seen take time to read, so a simulation without pictures has none.
@@ -171,8 +171,7 @@ def _add_actor(
 
 
 def exclude_contacts(spec: mujoco.MjSpec, index: int, asset: Asset, filters: Sequence[int]) -> None:
-    """Exclude contacts between bodies of an actor whose shapes have a bit of their filters in
-    common.
+    """Exclude contacts between bodies of an actor if their shapes' filters have a bit in common.
 
     Args:
         spec: Specification of the scene, changed in place.

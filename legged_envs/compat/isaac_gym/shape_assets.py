@@ -18,7 +18,7 @@ class ShapeAsset(Asset):
     Args:
         name: Name of the body.
         kind: Kind of the shape.
-        sizes: Its sizes as MuJoCo has them, m.
+        sizes: Its sizes in MuJoCo's convention, m.
         options: Options, of which ``density`` gives the mass.
         quat: Orientation of the shape in the body, (w, x, y, z).
 

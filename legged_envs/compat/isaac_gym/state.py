@@ -44,7 +44,7 @@ class State:
     Rows of tensors are ordered by environment, then by actor.
 
     Root and DOF tensors are current after a step and after a setter, states of bodies when they are
-    refreshed. Contact forces and DOF forces are those of the last physics step.
+    refreshed. Contact forces and DOF forces belong to the last physics step.
 
     Args:
         batch: The engine.
@@ -106,7 +106,7 @@ class State:
         )
         """Limits of the speeds of the DOFs."""
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
-        self._has_moved = True  # Positions of bodies are older than those of joints.
+        self._has_moved = True  # Positions of bodies are older than positions of joints.
         self._forces_given = False
         self._body_forces_given = False
         self._last_applied: Tensor | None = None
@@ -268,7 +268,7 @@ class State:
         self._has_moved = True
 
     def update_constants(self) -> None:
-        """Let the engine derive fields of the model where those that they depend on changed."""
+        """Let the engine derive fields of the model from changed fields."""
         if self.constants_changed.any():
             self.batch.set_const(np.flatnonzero(self.constants_changed).astype(np.int32))
             self.constants_changed[:] = False
@@ -324,9 +324,9 @@ class State:
     def _read_free_root(self, part: Part) -> Tensor:
         pos, engine_quat = self._qpos[:, part.qpos : part.qpos + 7].split((3, 4), dim=1)
         quat = engine_quat[:, ENGINE_TO_ISAAC]
-        # The engine has the velocity of the body's origin in the frame of the world and the angular
-        # velocity in that of the body. Isaac Gym has that of the center of mass and both in the
-        # frame of the world.
+        # The engine has the velocity of the body's origin in the world frame and the angular
+        # velocity in the body frame. Isaac Gym has the velocity of the center of mass, and both in
+        # the world frame.
         origin_vel, local_ang_vel = self._qvel[:, part.qvel : part.qvel + 6].split(3, dim=1)
         ang_vel = quat_apply(quat, local_ang_vel)
         lever = quat_apply(quat, self._get_base_com(part))
@@ -339,7 +339,7 @@ class State:
         quat = self.bind_output("xquat")[:, 1:, ENGINE_TO_ISAAC]
         com = self.bind_output("xipos")[:, 1:]
         ang_vel, root_vel = self.bind_output("cvel")[:, 1:].split(3, dim=-1)
-        # cvel is the velocity at the center of mass of the whole robot, not at that of the body.
+        # cvel is the velocity at the center of mass of the whole robot, not of the body.
         root_com = self.bind_output("subtree_com")[:, self._roots_of_bodies]
         lin_vel = root_vel + torch.linalg.cross(ang_vel, com - root_com)
         return torch.cat((pos, quat, lin_vel, ang_vel), dim=-1)
@@ -353,7 +353,7 @@ class State:
 
     def update_kinematics(self) -> None:
         """Evaluate where bodies are: after a step the engine has where they were before it."""
-        # Outputs must be bound before the engine evaluates them, else it does not copy them.
+        # Outputs must be bound before the engine evaluates them; otherwise it does not copy them.
         for field in ("xpos", "xquat", "xipos", "cvel", "subtree_com"):
             self.bind_output(field)
         if not self._has_moved:
@@ -370,8 +370,8 @@ class State:
 
         Args:
             states: Root states of all actors, num_envs · num_actors rows of 13 columns.
-            actors: Indices of the actors to set. None: all whose states differ from
-                the present ones. The others keep the digits that float32 cannot hold.
+            actors: Indices of the actors to set. None: all actors with states that differ from the
+                present states. The others keep the digits that float32 cannot hold.
         """
         states = states.reshape(self.num_envs, -1, TENSOR_COLUMNS["actor_root_state"]).to("cpu")
         if actors is None:

@@ -65,7 +65,7 @@ class TensorArguments:
         Args:
             function: Name of the function that was called, for the error.
             given: The descriptor, of an int32 tensor.
-            count: Number of indices that are read from its beginning.
+            count: Number of indices that are read from its start.
 
         Returns:
             The indices on the CPU. Shape: (count,), int64.

@@ -18,4 +18,4 @@ TENSOR_ROWS = {
     "dof_force": "dofs",
     "force_sensor": "force_sensors",
 }
-"""What the rows of each tensor belong to."""
+"""Owners of the rows of each tensor."""

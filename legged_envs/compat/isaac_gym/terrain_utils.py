@@ -159,7 +159,7 @@ def wave_terrain(terrain: SubTerrain, num_waves: int = 1, amplitude: float = 1.0
 
 
 def stairs_terrain(terrain: SubTerrain, step_width: float, step_height: float) -> SubTerrain:
-    """Add stairs that climb along x. What is left of the width behind the last step stays as it is.
+    """Add stairs that climb along x. The rest of the width behind the last step stays as it is.
 
     Args:
         terrain: The tile.
@@ -202,7 +202,7 @@ def pyramid_sloped_terrain(
     edge_x = max(half_width - half_platform, 0)
     edge_y = max(half_length - half_platform, 0)
     edge = heights[edge_x, edge_y]
-    # The height at the platform's corner cuts the pyramid, also one that falls.
+    # The height at the platform's corner cuts the pyramid, also a falling pyramid.
     terrain.height_field_raw[:] = np.clip(heights, min(edge, 0), max(edge, 0))
     return terrain
 
@@ -286,11 +286,11 @@ def stepping_stones_terrain(
     size = terrain.points(stone_size)
     gap = terrain.points(stone_distance)
     top = terrain.units(max_height)
-    # Isaac Gym has this range: it begins one unit lower and has no stone at the top.
+    # Isaac Gym has this range: it starts one unit lower and has no stone at the top.
     choices = np.arange(-top - 1, top) if top else np.zeros(1, int)
     terrain.height_field_raw[:] = terrain.units(depth)
     for y in range(0, terrain.length, size + gap):
-        # Each row begins at a random place, with a part of a stone at the border.
+        # Each row starts at a random place, with a part of a stone at the border.
         first = np.random.randint(0, size)
         for x in (first - gap - size, *range(first, terrain.width, size + gap)):
             begin = max(x, 0)

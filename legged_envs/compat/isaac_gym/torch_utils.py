@@ -1,7 +1,7 @@
 """`isaacgym.torch_utils`: quaternions (x, y, z, w) and tensors.
 
-The functions of tensors can be compiled by ``torch.jit.script``, as codebases do. So they have no
-keyword-only arguments, and their types are those that it knows.
+The functions of tensors can be compiled by ``torch.jit.script``, as codebases do. Therefore they
+have no keyword-only arguments, and only types that it knows.
 """
 
 import math

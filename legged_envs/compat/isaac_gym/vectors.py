@@ -254,7 +254,7 @@ class Velocity(Record):
 
 
 def _read_floats(buffer: np.ndarray, count: int) -> list[float]:
-    """Return the numbers of an array of float32, or of one whose fields are float32."""
+    """Return the numbers of an array of float32, or of an array with float32 fields."""
     array = np.asarray(buffer)
     if array.dtype.fields is not None:
         array = array.reshape(-1).view(np.float32)

@@ -32,7 +32,7 @@ class Mount:
     pose: Transform
     """Pose of the camera in the frame of the body."""
     mode: int
-    """What the camera follows, a ``CameraFollowMode``."""
+    """Motion that the camera follows, a ``CameraFollowMode``."""
 
 
 class Camera:
@@ -104,7 +104,7 @@ class Camera:
 
 
 def write_picture(path: str, picture: np.ndarray) -> None:
-    """Write a picture into a file, whose suffix decides the format.
+    """Write a picture into a file; the suffix decides the format.
 
     Args:
         path: The file.
@@ -194,7 +194,7 @@ class Viewer:
     def take_events(self) -> list[ActionEvent]:
         """Return the events since the last call.
 
-        MuJoCo's window tells when a key is pressed. The next call says that it was released.
+        MuJoCo's window reports when a key is pressed. The next call reports that it was released.
         """
         events = self._released
         self._released = []

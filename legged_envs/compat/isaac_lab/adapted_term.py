@@ -14,7 +14,7 @@ class Adapted(Stateful):
     """A user's term with the types and arguments of the terms of this package.
 
     A class is made by ``func(cfg=cfg, env=env)``. Its ``__call__`` is the term; its
-    ``reset(env_ids)``, if it has one, begins episodes; its tensors and numbers are the state.
+    ``reset(env_ids)``, if it has one, starts episodes; its tensors and numbers are the state.
 
     Args:
         func: A function or a class.

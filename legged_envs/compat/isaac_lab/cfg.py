@@ -35,7 +35,7 @@ class RigidBodyMaterialCfg(ConfigClass):
     This setting has no effect: the restitution is 0."""
 
     def check(self, name: str) -> None:
-        """Check that the material is one that the ground may have.
+        """Raise an error if the ground cannot have the material.
 
         Args:
             name: Name of the field, for the error.
@@ -53,7 +53,8 @@ class RigidBodyMaterialCfg(ConfigClass):
 
 @configclass
 class SimulationCfg(ConfigClass):
-    """Physics settings: those of Isaac Lab that have a meaning here, and those of ``SimCfg``."""
+    """Physics settings: Isaac Lab's fields that have a meaning here, and the fields of
+    ``SimCfg``."""
 
     dt: float = 1.0 / 60.0
     """Physics time step, s."""

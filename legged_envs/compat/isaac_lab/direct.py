@@ -160,7 +160,7 @@ class NoiseSource(NamedTuple):
 
 
 class DirectRLEnv(IsaacEnv):
-    """A task whose subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``.
+    """A task; a subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``.
 
     It may write the other methods with an underscore too. A step, in order:
     ``_pre_physics_step``; physics, with ``_apply_action`` before each of its steps;
@@ -168,7 +168,7 @@ class DirectRLEnv(IsaacEnv):
     ``_get_observations``. Ended episodes restart afterwards.
 
     The terms of :mod:`legged_envs.mdp` take ``self`` as ``env``, or ``self.core`` in a class that
-    has an attribute ``robot`` or ``actions``. What the methods return is checked when the
+    has an attribute ``robot`` or ``actions``. The results of the methods are checked when the
     environment is first used.
 
     Args:
@@ -312,7 +312,7 @@ class DirectRLEnv(IsaacEnv):
     def _apply_action(self) -> None:
         """Set the joint targets, before every physics step.
 
-        By default those of ``cfg.actions`` hold for the whole control step.
+        By default the targets of ``cfg.actions`` hold for the whole control step.
         """
         self.core.sim.set_joint_targets(self.joint_targets)
 
@@ -326,7 +326,7 @@ class DirectRLEnv(IsaacEnv):
     def _get_states(self) -> Tree:
         """Return the group ``"critic"``.
 
-        If this is written, ``_get_observations`` returns ``"policy"`` alone.
+        If this is written, ``_get_observations`` returns only ``"policy"``.
         """
 
     @abstractmethod

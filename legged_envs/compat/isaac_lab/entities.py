@@ -140,7 +140,8 @@ class HasBodies(Stateful):
 
         Args:
             name_keys: Names or expressions, each of which must match a whole name.
-            preserve_order: True for the order of the expressions, false for that of the bodies.
+            preserve_order: True for the order of the expressions, false for the order of the
+                bodies.
 
         Returns:
             Indices and names.
@@ -200,7 +201,8 @@ class Articulation(RigidObject, HasBodies):
 
         Args:
             name_keys: Names or expressions, each of which must match a whole name.
-            preserve_order: True for the order of the expressions, false for that of the joints.
+            preserve_order: True for the order of the expressions, false for the order of the
+                joints.
 
         Returns:
             Indices and names.

@@ -17,7 +17,7 @@ class EntityData:
 
     Each is a copy of what the simulation has when it is read, also between the physics steps of a
     control step; :class:`~legged_envs.sim.Simulation` documents which quantities lag. Quaternions
-    are (w, x, y, z), velocities are those of origins.
+    are (w, x, y, z), velocities are measured at origins.
 
     Args:
         source: The object, or the simulation of the robot.
@@ -116,7 +116,7 @@ class EntityData:
 class ArticulationData(EntityData):
     """Quantities of a robot in every environment.
 
-    Joints are in the order of ``RobotCfg.joint_names``, bodies in that of ``body_names``.
+    Joints are in the order of ``RobotCfg.joint_names``, bodies in the order of ``body_names``.
 
     Args:
         source: The simulation of the robot.

@@ -112,7 +112,7 @@ class IsaacEnv(UserTask):
         """Advance by one control step.
 
         Returns:
-            Observations, those of a new episode where one ended; rewards, terminated, truncated
+            Observations (of the new episode where an episode ended); rewards, terminated, truncated
             and ``extras``.
         """
         observation, reward, terminated, truncated, info = self.stack.step(action)

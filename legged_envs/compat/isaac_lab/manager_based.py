@@ -1,4 +1,4 @@
-"""Isaac Lab's manager-based workflow: a task is a configuration whose attributes are terms."""
+"""Isaac Lab's manager-based workflow: a task is a configuration with terms as attributes."""
 
 import math
 from dataclasses import MISSING, fields, replace
@@ -32,7 +32,7 @@ class ObservationTermCfg(managers.ObservationTermCfg, ConfigClass):
     noise: Any = None
     """A ``UniformNoiseCfg`` that adds and is symmetric, or None."""
     history_length: int = 0
-    """Number of past steps in the observation; 0 shows the present one alone."""
+    """Number of past steps in the observation; 0 shows only the present one."""
 
 
 @configclass
@@ -44,7 +44,7 @@ class ObservationGroupCfg(ConfigClass):
     enable_corruption: bool = False
     """True if noise is added."""
     history_length: int | None = None
-    """Number of past steps of every term; None: as each term says."""
+    """Number of past steps of every term; None: as each term defines."""
 
 
 @configclass
@@ -59,7 +59,7 @@ class EventTermCfg(managers.EventTermCfg, ConfigClass):
 class ManagerBasedEnvCfg(ConfigClass):
     """Settings of an environment.
 
-    A section that is None has no terms; without ``events`` a reset begins in the default pose.
+    A section that is None has no terms; without ``events`` a reset uses the default pose.
     """
 
     viewer: ViewerCfg = ViewerCfg()
@@ -94,7 +94,7 @@ class ManagerBasedEnvCfg(ConfigClass):
 
 @configclass
 class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
-    """A manager-based task: further sections whose attributes are terms."""
+    """A manager-based task: further sections with terms as attributes."""
 
     episode_length_s: Any = MISSING
     """Time limit of an episode, s; a term ``time_out`` must stand in the terminations."""
@@ -122,7 +122,7 @@ TERM_CLASSES: dict[str, type] = {
 }
 """Sections of a configuration mapped to the class of their terms."""
 FLOAT_TERMS = (managers.RewardTermCfg, managers.CostTermCfg, managers.ObservationTermCfg)
-"""Terms whose values are converted to float32."""
+"""Terms with values that are converted to float32."""
 
 
 def _terms(where: str, section: object, term_class: type) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class ManagerView:
             ValueError: If there is no such term.
         """
         cfg = self._manager.cfg[self._known_name(name)]
-        # A copy: changes reach the manager through set_term_cfg alone, which checks them.
+        # A copy: changes reach the manager only through set_term_cfg, which checks them.
         return replace(cfg, params=copy.deepcopy(cfg.params))
 
     def set_term_cfg(self, name: str, cfg: Any) -> None:

@@ -248,7 +248,7 @@ def action_rate_l2(env: Env) -> Tensor:
 
 
 def is_alive(env: Env) -> Tensor:
-    """Return 1 where no failure ended the episode now, else 0. Shape: (num_envs,), float32."""
+    """Return 1 where no failure ended the episode now, otherwise 0. Shape: (num_envs,), float32."""
     return (~env.terminations.terminated).float()
 
 
@@ -354,7 +354,7 @@ class UniformVelocityCommandCfg:
     resampling_time_range: Any = MISSING
     """Range of the time for which a command is kept, s."""
     rel_standing_envs: float = 0.0
-    """Probability that a command is to stand still."""
+    """Probability that a command is zero."""
     rel_heading_envs: float = 1.0
     """Probability that a command steers towards a heading."""
     heading_command: bool = False

@@ -1,8 +1,8 @@
 """Events with the names and parameters of Isaac Lab's ``mdp``.
 
-All draw from the random stream "event". ``env_ids`` (n,) are the environments whose robot an event
-changes. U(range) is a uniform draw. The ranges of several axes are a dict: axes that it lacks
-are 0.
+All draw from the random stream "event". ``env_ids`` (n,) are the environments with the robots that
+an event changes. U(range) is a uniform draw. The ranges of several axes are a dict: axes that it
+lacks are 0.
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ def randomize_rigid_body_com(
     com_range: Range | AxisRanges,
     asset_cfg: SceneEntityCfg,
 ) -> None:
-    """Move the centres of mass of bodies away from those of the model, all by the same vector.
+    """Move the centres of mass of bodies away from the model's centres, all by the same vector.
 
     Args:
         env: The environment.
@@ -109,7 +109,7 @@ def apply_external_force_torque(
     torque_range: Range,
     asset_cfg: SceneEntityCfg,
 ) -> None:
-    """Do nothing: this event is accepted with forces and torques of 0 alone.
+    """Do nothing: this event is accepted only with forces and torques of 0.
 
     Use ``push_by_setting_velocity`` to push robots.
 
@@ -133,7 +133,7 @@ def push_by_setting_velocity(
     velocity_range: AxisRanges,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Add a drawn velocity to that of the base.
+    """Add a drawn velocity to the base.
 
     Args:
         env: The environment.

@@ -79,8 +79,8 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
 class MultiAgentTask(DirectTask):
     """Calls the methods of a user's ``DirectMARLEnv``.
 
-    Actions and the observation group ``"policy"`` of the environment are those of all agents in a
-    row; ``"critic"`` is the state; the reward is the sum over the agents. ``info`` of a step holds
+    Actions and the observation group ``"policy"`` of the environment concatenate all agents;
+    ``"critic"`` is the state; the reward is the sum over the agents. ``info`` of a step holds
     ``rewards``, ``agent_terminated`` and ``agent_truncated``, (num_envs, agents), in the order of
     ``possible_agents``.
     """
@@ -118,7 +118,7 @@ class MultiAgentTask(DirectTask):
         cut = user.join(truncated) & ~user.agent_over
         user.agent_terminated = user.agent_terminated | ended
         user.agent_truncated = user.agent_truncated | (cut & ~user.agent_terminated)
-        # The environment's episode is over when that of the last agent is.
+        # The environment's episode is over when the last agent's episode is over.
         user.reset_terminated = user.agent_terminated.all(1)
         user.reset_buf = (user.agent_terminated | user.agent_truncated).all(1)
         user.reset_time_outs = user.reset_buf & ~user.reset_terminated
@@ -167,11 +167,11 @@ class MultiAgentTask(DirectTask):
 class DirectMARLEnv(DirectRLEnv):
     """A task of several agents.
 
-    It is a :class:`DirectRLEnv` whose methods take and return a dict by agent; ``_get_dones``
-    returns two. With a state of its own shape, ``_get_states`` returns the state. A cost named
-    ``"agent/cost"``, in ``cfg.cost_limits`` and by ``_get_costs``, counts for that agent alone.
+    It is a :class:`DirectRLEnv` with methods that take and return a dict by agent; ``_get_dones``
+    returns two. If the state has a separate shape, ``_get_states`` returns the state. A cost named
+    ``"agent/cost"``, in ``cfg.cost_limits`` and by ``_get_costs``, counts only for that agent.
 
-    An agent whose episode is over acts no more: its action is replaced by zero, and its reward, its
+    An agent stops acting when its episode ends: its action is replaced by zero, and its reward, its
     own costs and its observation are zero, until the episode of the last agent is over. Then the
     environment's episode is over: terminated if all agents were, otherwise truncated.
 
@@ -203,7 +203,7 @@ class DirectMARLEnv(DirectRLEnv):
         self.agent_truncated = torch.zeros_like(self.agent_terminated)
         """Agents that were truncated in the present episode. Shape: (num_envs, agents)."""
         self.agent_over = torch.zeros_like(self.agent_terminated)
-        """Agents whose episode was over before the last step. Shape: (num_envs, agents)."""
+        """Agents with an episode that was over before the last step. Shape: (num_envs, agents)."""
         self.agent_rewards = torch.zeros(shape, device=core.device)
         """Rewards of the last step. Shape: (num_envs, agents)."""
         self.state_space = self.adapter.groups.get("critic")
@@ -292,14 +292,14 @@ class DirectMARLEnv(DirectRLEnv):
     def step(self, actions: ByAgent) -> Any:
         """Advance by one control step.
 
-        When the last agent's episode is over, a new one begins in that environment.
+        When the last agent's episode is over, a new one starts in that environment.
 
         Args:
             actions: Actions by agent. Agents that act in no environment may be left out.
 
         Returns:
-            Observations, rewards, terminated and truncated by agent, and extras, whose
-            ``final_obs`` is by agent too.
+            Observations, rewards, terminated and truncated by agent, and extras, with ``final_obs``
+            by agent too.
         """
         observation, _, _, truncated, extras = super().step(self.join_actions(actions))
         if "final_obs" in extras:
@@ -311,7 +311,7 @@ class DirectMARLEnv(DirectRLEnv):
         return split(observation["policy"], self.observation_spaces)
 
     def join_actions(self, actions: ByAgent) -> Action:
-        """Return the actions of all agents in a row, zeros for those that act no more.
+        """Return the actions of all agents in a row, zeros for agents that act no more.
 
         Args:
             actions: Actions by agent.

@@ -16,7 +16,7 @@ from legged_envs.state import Stateful
 Uniform = Callable[..., Tensor]
 """``uniform(low, high, size)`` draws numbers for the environments of a batch, shape (n, size)."""
 OPERATIONS = ("add", "scale", "abs")
-"""Ways to combine data and noise: their sum, their product, or the noise alone."""
+"""Ways to combine data and noise: their sum, their product, or only the noise."""
 LEAST_UNIFORM = 2.0**-24 - 1.0
 """Smallest float32 above −1 that a stream draws. At −1 itself erf⁻¹ is infinite."""
 

@@ -61,7 +61,7 @@ class RecorderManager(Manager):
         """Record the initial states of the episodes of ``env_ids`` (n,)."""
         self.episodes.begin(env_ids)
         for name, robot in self._scene.articulations.items():
-            # The names are those of Isaac Lab's files.
+            # Isaac Lab's files have these names.
             initial_state = {
                 "root_pose": robot.data.root_pose_w,
                 "root_velocity": robot.data.root_vel_w,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TerrainImporter(TerrainOrigins):
-    """The ground: a plane at z = 0, or tiles; robots begin on their middles.
+    """The ground: a plane at z = 0, or tiles; robots start on their middles.
 
     Each environment draws the row and column of its tile when it is seeded.
 
@@ -52,7 +52,7 @@ class TerrainImporterCfg:
     terrain_type: str = "plane"
     """``"plane"`` or ``"generator"``."""
     max_init_terrain_level: int | None = None
-    """Last level at which robots begin. None: they begin at any level."""
+    """Last level at which robots start. None: they start at any level."""
     physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
     """Material of the ground."""
     terrain_generator: TerrainGeneratorCfg = TerrainGeneratorCfg()
@@ -114,7 +114,7 @@ class InteractiveScene(Stateful):
         self.terrains: dict[str, TerrainImporter] = {}
         """The ground by its name."""
         self.entities: dict[str, Any] = {}
-        """All entities with a state, also those that a task made and gave no name."""
+        """All entities with a state, also entities that a task made without a name."""
         self.set_up(self._make_entities)
 
     def _make_entities(self) -> None:

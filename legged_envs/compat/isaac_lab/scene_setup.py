@@ -1,4 +1,4 @@
-"""The scene that is being set up: Isaac Lab makes entities from their configuration alone."""
+"""The scene that is being set up: Isaac Lab makes entities from only their configuration."""
 
 import threading
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def scene_of(entity: object, scene: Scene | None = None) -> Scene:
 
     Args:
         entity: The entity.
-        scene: Its scene. None: the one that is being set up.
+        scene: Its scene. None: the scene that is being set up.
 
     Raises:
         RuntimeError: If there is no scene.

@@ -12,7 +12,7 @@ from legged_envs.state import Tree
 class SingleAgentEnv:
     """Several agents as one agent of the direct workflow.
 
-    The observation, under ``"policy"``, is that of all agents in a row, or the state. The action
+    The observation, under ``"policy"``, concatenates all agents, or is the state. The action
     consists of all actions; the reward is the sum of all rewards.
 
     Args:

@@ -175,7 +175,7 @@ class TerrainGeneratorCfg:
         """Return the terrain of this package.
 
         Args:
-            last_level: Last level at which robots begin. None: they begin at any level.
+            last_level: Last level at which robots start. None: they start at any level.
 
         Raises:
             ValueError: If a field is not valid; the error names it.
@@ -271,7 +271,7 @@ class RayCaster:
         cfg: Settings.
 
     Raises:
-        ValueError: If the pattern does not turn with the heading alone.
+        ValueError: If the pattern does not turn only with the heading.
         RuntimeError: If no scene is being set up.
     """
 

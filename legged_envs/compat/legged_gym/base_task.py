@@ -29,7 +29,7 @@ class BaseTask(UserTask):
     Args:
         cfg: Configuration; ``cfg.env.num_envs`` is the number of environments, unless the task is
             made by ``make_vec``.
-        sim_params: Fields that replace those of ``cfg.sim``; None for none.
+        sim_params: Fields that replace fields of ``cfg.sim``; None for none.
         sim_device: Device of the tensors: a name, or the number of a GPU.
         headless: False to show environment ``cfg.viewer.ref_env`` in a window.
 
@@ -63,7 +63,7 @@ class BaseTask(UserTask):
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self.make_core(cfg, cfg.env.num_envs, device=device)
         core = self.core
-        # make_vec may have been called with other values than those of the configuration.
+        # make_vec may have been called with other values than the configuration.
         cfg.env.num_envs = core.num_envs
         cfg.env.episode_length_s = core.max_episode_length_s
 
@@ -99,11 +99,11 @@ class BaseTask(UserTask):
         self.reset_buf = torch.ones(num_envs, dtype=torch.bool, device=device)
         """Environments with an episode that ended in the last step. Shape: (num_envs,), bool."""
         self.time_out_buf = torch.zeros(num_envs, dtype=torch.bool, device=device)
-        """Environments whose episode ran out of time. Shape: (num_envs,), bool."""
+        """Environments with an episode that ran out of time. Shape: (num_envs,), bool."""
 
     @property
     def device(self) -> str:
-        """Device of the tensors, a name as in LeggedGym-Ex, whose functions take no other."""
+        """Device of the tensors, as a name, because functions of LeggedGym-Ex accept only names."""
         return str(self.core.device)
 
     @property
@@ -154,12 +154,12 @@ class BaseTask(UserTask):
             actions: Actions, shape (num_envs, num_actions).
 
         Returns:
-            Observations (num_envs, num_obs); those of the critic or None; rewards (num_envs,);
-            environments with an ended episode, (num_envs,), bool; and ``extras``: ``info`` of the
-            core, statistics of the ended episodes under ``"episode"``, and time-outs under
-            ``"time_outs"``.
+            Observations (num_envs, num_obs); the critic's observations or None; rewards
+            (num_envs,); environments with an ended episode, (num_envs,), bool; and ``extras``:
+            ``info`` of the core, statistics of the ended episodes under ``"episode"``, and
+            time-outs under ``"time_outs"``.
         """
-        # A new dict: the caller may have kept that of the last step.
+        # A new dict: the caller may have kept the tensor of the last step.
         self.extras = {}
         stack: Any = self.stack
         observation, reward, terminated, truncated, info = stack.step(actions)

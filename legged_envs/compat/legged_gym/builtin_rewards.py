@@ -109,7 +109,7 @@ class BuiltinRewards:
         return (change / self.core.step_dt).square().sum(dim=(1, 2))
 
     def _reward_foot_clearance(self) -> Tensor:
-        """Return exp(−Σ ‖v_f,xy‖ (z_f − target − offset)² / sigma), as LeggedGym-Ex has it.
+        """Return exp(−Σ ‖v_f,xy‖ (z_f − target − offset)² / sigma), as in LeggedGym-Ex.
 
         z_f is the height of a foot's origin above the ground, m. With ``cfg.rewards.params`` it is
         :func:`~legged_envs.mdp.rewards.foot_clearance`.
@@ -117,7 +117,7 @@ class BuiltinRewards:
         cfg = self.cfg.rewards
         if hasattr(cfg.params, "foot_clearance"):
             return self._builtin_reward("foot_clearance")
-        # The engine's height is that of the foot's origin above the ground under it.
+        # The engine's height is measured from the ground to the foot's origin.
         error = self.core.robot.foot_height - cfg.foot_clearance_target - cfg.foot_height_offset
         speed = self.simulator.feet_vel[..., :2].norm(dim=-1)
         weighted = error.square() * speed

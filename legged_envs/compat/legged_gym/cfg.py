@@ -58,9 +58,9 @@ class LeggedRobotCfg:
         selected: bool = False
         """False: a single kind of terrain is not supported."""
         curriculum: bool = False
-        """True if robots begin on low levels and ``_update_terrain_curriculum`` moves them."""
+        """True if robots start on low levels and ``_update_terrain_curriculum`` moves them."""
         max_init_terrain_level: int = 1
-        """Highest level on which robots begin with ``curriculum``."""
+        """Highest level on which robots start with ``curriculum``."""
         num_rows: int = 4
         """Number of levels."""
         num_cols: int = 4
@@ -110,12 +110,12 @@ class LeggedRobotCfg:
         resampling_time: float = 10.0
         """Time for which a command is kept, s."""
         zero_cmd_prob: float = 0.0
-        """Probability that a command is to stand still."""
+        """Probability that a command is zero."""
         small_command: float = 0.2
         """Norm of (vx, vy) up to which both become 0, m/s."""
 
         class ranges:
-            """(low, high) of the commands when a training begins."""
+            """(low, high) of the commands when a training starts."""
 
             lin_vel_x: tuple[float, float] = (-1.0, 1.0)
             """Range of vx, m/s."""
@@ -164,7 +164,7 @@ class LeggedRobotCfg:
         """The robot and the meaning of its bodies."""
 
         robot: RobotCfg | None = None
-        """The robot; None for the one that ``name`` names."""
+        """The robot; None for the robot called ``name``."""
         name: str | None = None
         """Name of a robot of :mod:`legged_envs.robots`, such as ``"go2"``."""
         dof_names: list[str] | None = None
@@ -250,7 +250,7 @@ class LeggedRobotCfg:
         randomize_pd_gain: bool = False
         """True to scale the gains of the joints in each episode."""
         kp_range: Sequence[float] = (0.8, 1.2)
-        """Range of the factor of position gains; that of velocity gains must be equal to it."""
+        """Range of the factor of position gains; velocity gains must have the same range."""
         kd_range: Sequence[float] = (0.8, 1.2)
         """Range of the factor of velocity gains."""
         randomize_joint_armature: bool = False
@@ -266,7 +266,7 @@ class LeggedRobotCfg:
         """True to draw the damping of the joints when an environment is seeded. Only in the engine
         ``mujoco``."""
         joint_damping_range: Sequence[float] = (0.0, 1.0)
-        """Range of the damping beside the motors, N·m·s/rad, one value for all joints."""
+        """Range of the damping in addition to the motors, N·m·s/rad, one value for all joints."""
         push_robots: bool = True
         """True to push the robots now and then."""
         push_interval_s: float | tuple[float, float] = 15.0
@@ -373,7 +373,7 @@ def _fill(section: Any, cls: type, base: type | None) -> Any:
 
 
 def _inherited_attributes(cls: type) -> dict[str, Any]:
-    """Return the attributes that a class has or inherits; those of its bases come first."""
+    """Return the attributes that a class has or inherits; inherited attributes come first."""
     attributes: dict[str, Any] = {}
     for each in reversed(cls.__mro__):
         for name, value in vars(each).items():

@@ -19,7 +19,7 @@ FIXED_VALUES: dict[str, object] = {
 }
 """Fields of LeggedGym-Ex that have one supported value, mapped to it."""
 OWN_NAMES = (".rewards.", ".costs.")
-"""Sections whose subsections, such as ``rewards.scales``, are not checked for misspelt names.
+"""Sections with subsections, such as ``rewards.scales``, that are not checked for misspelt names.
 
 Users choose the names of rewards and costs.
 """
@@ -35,7 +35,7 @@ def check_fields(cfg: object) -> None:
 
     Raises:
         TypeError: If ``cfg`` or one of its sections is of another type.
-        ValueError: If a name is nearly that of a field, or a field has a value that is not
+        ValueError: If a name is nearly the name of a field, or a field has a value that is not
             supported.
     """
     if not isinstance(cfg, LeggedRobotCfg):
@@ -51,7 +51,7 @@ def _wrong_type(path: str, given: object) -> TypeError:
 
 
 def _check_section(section: object, base: object, path: str) -> None:
-    """Check the fields of a section, whose default is ``base``; ``path`` begins with a dot."""
+    """Check the fields of a section with the default ``base``; ``path`` starts with a dot."""
     known = vars(base)
     for name, value in vars(section).items():
         field_path = f"{path}.{name}"

@@ -23,7 +23,7 @@ BASE_ABOVE_GROUND = 0.5
 
 
 class LeggedRobot(BuiltinRewards, BaseTask):
-    """The base of legged robots, whose methods a subclass overrides.
+    """The base of legged robots. A subclass overrides its methods.
 
     Commands and pushes advance before terminations and rewards are evaluated.
     """
@@ -87,7 +87,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         for name, scale in vars(self.cfg.rewards.scales).items():
             if scale != 0.0:
                 scales[name] = scale * self.dt
-        # Read-only: the reward manager has weights of its own, which a change would not reach.
+        # Read-only: the reward manager has separate weights, which a change would not reach.
         self.reward_scales = MappingProxyType(scales)
         """Name of each reward mapped to its scale per step."""
         # LeggedGym-Ex adds `termination` apart from the others, after the floor.
@@ -230,7 +230,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
     def _noise(self, size: int) -> Tensor:
         """Return U(−1, 1) of each environment's random stream, (num_envs, size).
 
-        When episodes begin, only their rows are drawn; the others are 0.
+        When episodes start, only their rows are drawn; the others are 0.
         """
         # The name of the manager form's stream, so that both forms draw the same numbers.
         stream = self.core.random.stream("observation_noise/policy")
@@ -301,7 +301,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
         """Move robots to other levels when their episodes end.
 
-        Robots that came half a tile away from their start move up; those that went less than half
+        Robots that came half a tile away from their start move up; robots that went less than half
         the way of their command move down. Nothing happens on a plane, or where tiles have just
         been drawn.
         """
@@ -340,7 +340,8 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         return heights if env_ids is None else heights[env_ids]
 
     def _update_command_curriculum(self, env_ids: Tensor) -> None:
-        """Widen the range of forward commands if those of ``env_ids`` (n,) were tracked well."""
+        """Widen the range of forward commands if the commands of ``env_ids`` (n,) were tracked
+        well."""
         name = "tracking_lin_vel"
         cfg = self.cfg.commands
         # The sums hold scale · dt · reward, so the greatest mean per step is the scale itself.
@@ -386,7 +387,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
     def _get_costs(self) -> dict[str, Tensor]:
         """Return costs in addition to the built-in ones, (num_envs,) each, by name.
 
-        The names are those of ``cfg.costs.limits`` that are not built in.
+        The names are the entries of ``cfg.costs.limits`` that are not built in.
         """
         return {}
 

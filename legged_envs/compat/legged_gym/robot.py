@@ -49,7 +49,7 @@ def robot_of(cfg: LeggedRobotCfg) -> RobotCfg:
     joints = robot.joint_names
     changes: dict[str, Any] = {"actuators": (kind,) * len(joints)}
     if kind != "position":
-        # The robot's own gains are those of positions.
+        # The robot's own gains are position gains.
         changes["kp"] = (0.0,) * len(joints)
         changes["kd"] = (0.0,) * len(joints)
     for field, gain in GAIN_FIELDS[kind].items():
@@ -101,7 +101,8 @@ def _check_robot_fields(cfg: LeggedRobotCfg, robot: RobotCfg) -> None:
 def _joint_values(
     path: str, values: Mapping[str, float], joints: Sequence[str]
 ) -> tuple[float, ...]:
-    """Return the value of each joint: that of the last entry whose name is a part of the joint's.
+    """Return the value of each joint: the value of the last entry with a name that is a part of the
+    joint's name.
 
     Args:
         path: Field of the configuration, for the error.

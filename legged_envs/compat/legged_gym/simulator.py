@@ -22,7 +22,7 @@ class Simulator:
     Base velocities are in the base frame; quaternions are (x, y, z, w).
 
     Args:
-        task: The task whose environment has the robots.
+        task: The task with the environment that has the robots.
     """
 
     def __init__(self, task: LeggedGymTask):
@@ -195,7 +195,7 @@ class Simulator:
 
     @property
     def custom_origins(self) -> bool:
-        """True if robots begin on tiles of rough ground."""
+        """True if robots start on tiles of rough ground."""
         return self._task.custom_origins
 
     @property

@@ -112,7 +112,7 @@ class LeggedGymTask(AdapterTask):
 
         ``check_termination`` has flagged them; the termination manager keeps the result.
         """
-        # reset_buf is what counts, as a subclass may change it; a time-out alone is a truncation.
+        # reset_buf is what counts, as a subclass may change it; a mere time-out is a truncation.
         terminations = self.managers.terminations
         is_only_late = self.user.time_out_buf.bool() & ~terminations.terminated
         terminations.terminated = self.user.reset_buf.bool() & ~is_only_late
@@ -161,7 +161,7 @@ class LeggedGymTask(AdapterTask):
 
     @property
     def custom_origins(self) -> bool:
-        """True if robots begin on tiles of rough ground."""
+        """True if robots start on tiles of rough ground."""
         return self.env.ground is not None
 
     @property

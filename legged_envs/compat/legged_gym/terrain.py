@@ -54,7 +54,7 @@ def terrain_of(section: type[LeggedRobotCfg.terrain]) -> TerrainCfg | None:
     _check_length("terrain_proportions", section.terrain_proportions, MAX_PROPORTIONS)
     if section.mesh_type == "plane":
         return None
-    # Without a curriculum, robots begin on any level and stay there.
+    # Without a curriculum, robots start on any level and stay there.
     highest = section.max_init_terrain_level if section.curriculum else section.num_rows - 1
     return TerrainCfg(
         kinds=_kinds_of_tiles(section),
@@ -77,7 +77,7 @@ def _check_length(name: str, values: Sequence[float], most: int) -> None:
 
 def _kinds_of_tiles(section: type[LeggedRobotCfg.terrain]) -> dict[str, KindCfg]:
     slopes, *others = section.terrain_proportions
-    # The first share is that of all slopes, which are two kinds here.
+    # The first share belongs to all slopes, which are two kinds here.
     shares = [slopes / 2, slopes / 2, *others]
     platform = section.platform_size / section.terrain_length
     # Later kinds get no columns: LeggedGym-Ex's lists may be shorter than its list of kinds.

@@ -32,7 +32,7 @@ class Randomisation(NamedTuple):
     ranges: tuple[str, ...]
     """Fields with the range of the event; they must be equal."""
     parameter: str | None = None
-    """Parameter of the joints that the event draws. None: that of the function."""
+    """Parameter of the joints that the event draws. None: the default of the function."""
 
 
 RANDOMISATIONS: dict[str, Randomisation] = {
@@ -155,7 +155,7 @@ def events_of(section: type[LeggedRobotCfg.domain_rand]) -> dict[str, EventTermC
     Raises:
         ValueError: If ranges differ that must be equal.
     """
-    # The names are those of the random streams: other names would draw other numbers.
+    # The random streams have these names: other names would draw other numbers.
     terms = {}
     for name, randomisation in RANDOMISATIONS.items():
         fields = randomisation.ranges
@@ -229,7 +229,8 @@ def rewards_of(cls: type, section: type[LeggedRobotCfg.rewards]) -> dict[str, Re
         raise ValueError(
             f"{cls.__name__}: each scale of cfg.rewards.scales is 0. Set at least one scale."
         )
-    # Of the class, not of the object, which does not exist yet when a task is registered.
+    # The method of the class, not of the object, which does not exist yet when a task is
+    # registered.
     methods = []
     for attribute in dir(cls):
         if attribute.startswith("_reward_"):
@@ -238,7 +239,7 @@ def rewards_of(cls: type, section: type[LeggedRobotCfg.rewards]) -> dict[str, Re
     check_known(what, scales, methods, "it has")
     parameters = vars(section.params)
     check_known("cfg.rewards.params: there is no reward", parameters, methods, "rewards")
-    # The order is that of the scales: floating-point sums depend on it.
+    # The order of the scales counts: floating-point sums depend on it.
     terms = {}
     for name, scale in scales.items():
         terms[name] = RewardTermCfg(
@@ -259,7 +260,7 @@ def costs_of(section: type[LeggedRobotCfg.costs]) -> dict[str, CostTermCfg]:
         A term for each limit: a built-in cost, or an entry that ``_get_costs`` returns.
 
     Raises:
-        ValueError: If parameters are those of a cost that is not built in.
+        ValueError: If there are parameters of a cost that is not built in.
     """
     parameters = vars(section.params)
     check_known("cfg.costs.params: there is no cost", parameters, BUILTIN_COSTS, "costs")

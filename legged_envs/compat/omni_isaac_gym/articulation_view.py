@@ -16,13 +16,13 @@ from legged_envs.robots import RobotCfg
 Indices = Tensor | Sequence[int] | None
 """Rows of a view; None for all."""
 Values = Tensor | Sequence[Any] | None
-"""Numbers to set; None keeps those that are there."""
+"""Numbers to set; None keeps the present numbers."""
 
 
 class RigidPrimView:
     """Bodies that match a regular expression, in all environments, environment by environment.
 
-    Body quantities are those of the last physics step, see
+    Body quantities belong to the last physics step, see
     :class:`~legged_envs.sim.Simulation`. Each getter takes ``indices`` of rows, None for all, and
     returns copies, whatever ``clone`` is. n is the number of these rows.
 
@@ -90,7 +90,7 @@ class RigidPrimView:
 class ArticulationView(RigidPrimView):
     """The robots: bases and joints, one row per environment.
 
-    Base and joint quantities are those of this moment. What is set acts at once. ``num_dof`` is the
+    Base and joint quantities are current, and changes act at once. ``num_dof`` is the
     number of joints.
     """
 
@@ -203,7 +203,7 @@ class ArticulationView(RigidPrimView):
         """Set targets of the joints with position actuators, rad.
 
         Args:
-            positions: Targets of all joints, (n, num_dof); those of other joints are not used.
+            positions: Targets of all joints, (n, num_dof); values of other joints are not used.
             indices: Rows that are set.
 
         Raises:
@@ -218,7 +218,7 @@ class ArticulationView(RigidPrimView):
         """Set torques of the joints with torque actuators, N·m.
 
         Args:
-            efforts: Torques of all joints, (n, num_dof); those of other joints are not used.
+            efforts: Torques of all joints, (n, num_dof); values of other joints are not used.
             indices: Rows that are set.
 
         Raises:

@@ -22,7 +22,7 @@ from legged_envs.sim import SimCfg
 
 
 class RLTask(UserTask):
-    """A task whose methods are called in every control step.
+    """A task with methods that are called in every control step.
 
     A step, in order: ``pre_physics_step``; physics; ``post_physics_step``, which calls
     ``get_observations``, ``get_states``, ``calculate_metrics``, ``calculate_costs``, ``is_done``
@@ -33,7 +33,7 @@ class RLTask(UserTask):
     configuration is the attribute ``_sim_config`` if the subclass sets it, otherwise the
     :class:`SimConfig` or dict among the arguments of its constructor.
 
-    Episodes begin by ``reset_idx(env_ids)``: one step after they were flagged where
+    Episodes start with ``reset_idx(env_ids)``: one step after they were flagged where
     :class:`VecEnvBase` steps, as the autoreset mode says in Gymnasium. Views are made in
     ``set_up_scene`` and show the robots from ``scene.add(view)`` on.
 
@@ -216,8 +216,8 @@ class RLTask(UserTask):
     def set_up_scene(self, scene: Any, *cloning: Any, **options: Any) -> None:
         """Set up the scene; called once, before :meth:`post_reset`.
 
-        Ground and copies of the robot exist already. Each copy is in a separate world, whatever the
-        arguments for cloning and collision filters say. A subclass adds its views after it has
+        Ground and copies of the robot exist already. Each copy is in a separate world, regardless
+        of the arguments for cloning and collision filters. A subclass adds its views after it has
         called this method.
 
         Args:
@@ -248,7 +248,7 @@ class RLTask(UserTask):
         self.reset_buf[env_ids] = 1
 
     def get_observations(self) -> Any:
-        """Fill ``obs_buf``; what it returns is not used."""
+        """Fill ``obs_buf``; the return value is not used."""
         raise NotImplementedError(
             f"{type(self).__name__} needs a method get_observations(self) that fills obs_buf"
         )

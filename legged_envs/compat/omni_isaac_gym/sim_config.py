@@ -26,7 +26,7 @@ class SimConfig:
 
     ``config["task"]["env"]`` has ``numEnvs``, ``episodeLength`` in control steps,
     ``controlFrequencyInv`` in physics steps per control step, ``clipObservations``,
-    ``clipActions``, ``costLimits`` as {name: limit}, and whatever else the task reads.
+    ``clipActions``, ``costLimits`` as {name: limit}, and all other entries that the task reads.
     ``config["task"]["sim"]`` has the fields of :class:`~legged_envs.sim.SimCfg`, such as ``dt``
     in s. ``config["task"]`` may have any field of ``TaskCfg``: ``robot``, Go2 by default, and the
     terms of managers. ``sim_device`` and ``rl_device`` are torch devices.

@@ -77,7 +77,7 @@ class OmniIsaacTask(AdapterTask):
         )
 
     def _evaluate_terms(self) -> None:
-        """Evaluate the terms of managers, whose results the methods may read."""
+        """Evaluate the terms of managers; the methods may read their results."""
         managers = self.managers
         for robot in self.env.robots.values():
             robot.compute()

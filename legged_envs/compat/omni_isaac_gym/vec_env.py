@@ -31,10 +31,10 @@ terminated and truncated."""
 class VecEnvBase:
     """Steps the environments of one task.
 
-    Environments that are flagged in ``reset_buf``, at first all, are reset at the beginning of the
-    next step. So the observation that a step returns with a flag is the true last one.
+    Environments that are flagged in ``reset_buf``, at first all, are reset at the start of the next
+    step. So the observation that a step returns with a flag is the true last one.
 
-    Attributes that this object does not have are those of the task: ``num_envs``,
+    Attributes that this object does not have are looked up in the task: ``num_envs``,
     ``observation_space``, ``world``, ``close``, …
 
     A subclass may have a ``step`` that calls the methods of ``_task`` and
@@ -97,7 +97,7 @@ class VecEnvBase:
         """Set the seed of all random numbers from the next reset of all environments on.
 
         Args:
-            seed: The seed; −1 for one that the operating system draws.
+            seed: The seed; −1 for a seed that the operating system draws.
 
         Returns:
             The seed.
@@ -120,8 +120,9 @@ class VecEnvBase:
             actions: Actions, (num_envs, num_actions).
 
         Returns:
-            Observations, rewards, terminated, truncated and ``extras``: what the task wrote there,
-            ``cost``, ``costs``, ``time_outs`` and, after episodes ended, their log in ``episode``.
+            Observations, rewards, terminated, truncated and ``extras``: the entries that the task
+            wrote, ``cost``, ``costs``, ``time_outs`` and, after episodes ended, their log in
+            ``episode``.
         """
         data = map_tree(self._hand_out, self._transition(actions))
         self._parse_data(data)
@@ -193,7 +194,7 @@ class VecEnvBase:
         if not is_due.any():
             return {}
         if is_due.all():
-            # A seed begins the random streams of all environments again.
+            # A seed restarts the random streams of all environments.
             seed = self._seed
             self._seed = None
             _, info = self._env.reset(seed=seed)
@@ -362,7 +363,7 @@ class VecEnvMT(VecEnvBase):
 
         Args:
             items: The queue.
-            what: What the items are, for the error.
+            what: Name of the items for the error.
         """
         waited = 0.0
         while waited < self.timeout:

@@ -32,7 +32,7 @@ class World(Stateful):
         self.scene = self
         """The scene: this object."""
         self.status: Status = "playing"
-        """What the simulation does: ``"playing"``, ``"paused"`` or ``"stopped"``."""
+        """State of the simulation: ``"playing"``, ``"paused"`` or ``"stopped"``."""
         # Articulation registers itself here, so this line comes before the next.
         self.entities: dict[str, Stateful] = {}
         """Robots that have a saved state, by name."""

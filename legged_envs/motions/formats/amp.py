@@ -7,7 +7,8 @@ foot positions, linear and angular velocity of the base, all in the base frame, 
 foot velocities follow: 61 numbers for 12 joints. Some projects leave the feet out: 37 numbers.
 Files of Peng et al. 2020 end after the joint positions.
 
-DeepMimic's files, with ``Loop`` instead of ``LoopMode``, move a human or animal of its own.
+DeepMimic's files, with ``Loop`` instead of ``LoopMode``, move a human or animal that is not a
+robot.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ def read_amp(
     Args:
         path: The file.
         robot: Robot that the clip was recorded for.
-        reading: What the user says about the file, such as its frame rate.
+        reading: Information of the user about the file, such as its frame rate.
         joint_names: Names of the joint columns. None: the robot's.
         num_feet: Number of feet with positions and velocities in the file. None: the robot's.
 

@@ -66,7 +66,7 @@ def read_frames(
     if content["LoopMode"] == "Wrap":
         parts["pos"], quat_w = close_loop(content, parts["pos"], quat_w, origin)
         if not content.get(CYCLE_ROTATION, True):
-            # It is that of the loop as it turned.
+            # It belongs to the turned loop.
             parts.pop("ang_vel_b", None)
     parts["quat"] = quat_w[:, [1, 2, 3, 0]]
     if width > widths[0]:

@@ -134,7 +134,7 @@ def read_table(
 
 
 def rate_of_user(reading: MotionReading, origin: str, keys: Collection[str]) -> float:
-    """Return the frame rate of a file that does not say it.
+    """Return the frame rate of a file that does not contain it.
 
     Args:
         reading: Options of the user.
@@ -142,7 +142,7 @@ def rate_of_user(reading: MotionReading, origin: str, keys: Collection[str]) -> 
         keys: Fields of which files of this format have one.
 
     Raises:
-        MotionError: The user does not say it either.
+        MotionError: The user does not give it either.
     """
     if reading.rate is None:
         raise MotionError(

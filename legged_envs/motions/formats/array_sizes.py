@@ -43,14 +43,14 @@ def check_array_sizes(path: str | Path) -> None:
 
 def _check_array(info: zipfile.ZipInfo, member: IO[bytes]) -> None:
     """Raise a ValueError if an array claims more elements than its bytes hold."""
-    # NumPy reads what begins as an array does, whatever its name ends in.
+    # NumPy reads a file that starts like an array, whatever its ending is.
     if member.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
         return
     member.seek(0)
     is_first_version = npy.read_magic(member) == (1, 0)
     read_header = npy.read_array_header_1_0 if is_first_version else npy.read_array_header_2_0
     shape, _, dtype = read_header(member)
-    # Python's integers: those of NumPy have 64 bits, and a claim may have more.
+    # Python's integers: NumPy's integers have 64 bits, and a claim may have more.
     claimed = math.prod(shape) * dtype.itemsize
     held = info.file_size - member.tell()
     # Arrays of objects are refused later, with the reason.

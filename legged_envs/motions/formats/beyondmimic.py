@@ -3,8 +3,8 @@
 ``fps``, ``joint_pos`` and ``joint_vel`` (T, J), ``body_pos_w`` (T, B, 3), ``body_quat_w`` (T, B, 4)
 (w, x, y, z), ``body_lin_vel_w``, ``body_ang_vel_w``. Newer programs add ``joint_names`` and
 ``body_names``; holosoma puts the base before the joints, and the world before the bodies. Without
-names, body 0 is the base, and the bodies tell which order the joints have: mjlab numbers them limb
-by limb as MuJoCo does, Isaac Lab level by level.
+names, body 0 is the base, and the bodies show the order of the joints: mjlab numbers them limb by
+limb as MuJoCo does, Isaac Lab level by level.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from legged_envs.robots import RobotCfg
 
 
 def read_beyondmimic(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
-    """Read a motion with bodies, which are compared with those of the robot's model.
+    """Read a motion with bodies, which are compared with the bodies of the robot's model.
 
     Raises:
         MotionError: The keys, numbers, shapes, joints or bodies of the file are wrong.

@@ -54,7 +54,8 @@ def read_bodies(path: Path) -> tuple[dict[str, torch.Tensor], tuple[str, ...], t
         # Names of other things, or of a choice of the bodies: without them errors give numbers.
         bodies = tuple(str(body) for body in range(num_bodies))
     joint_pos = content["joint_pos"]
-    # holosoma writes the coordinates of the base, 7 and 6 velocities, before those of the joints.
+    # holosoma writes the coordinates of the base, 7 and 6 velocities, before the coordinates of the
+    # joints.
     if joints and joint_pos.ndim == 2 and joint_pos.shape[1] == 7 + len(joints):
         content["joint_pos"] = joint_pos[:, 7:]
         content["joint_vel"] = content["joint_vel"][:, 6:]

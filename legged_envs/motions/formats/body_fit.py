@@ -1,4 +1,4 @@
-"""Compares the bodies of a motion file with those of a robot's model."""
+"""Compares the bodies of a motion file with the bodies of a robot's model."""
 
 from collections.abc import Sequence
 

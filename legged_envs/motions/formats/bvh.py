@@ -31,7 +31,7 @@ class Skeleton:
 
         Args:
             words: Words of its line, such as `JOINT LeftLeg` or `End Site`.
-            open_joints: Indices of the joints whose braces are open. The last is the parent.
+            open_joints: Indices of the joints with open braces. The last is the parent.
         """
         parent = -1
         if open_joints:
@@ -67,7 +67,7 @@ def read_bvh(path: Path) -> tuple[tuple[str, ...], np.ndarray, float]:
 
 def _read_hierarchy(lines: list[list[str]], origin: str) -> Skeleton:
     skeleton = Skeleton()
-    # Indices of the joints whose braces are open.
+    # Indices of the joints with open braces.
     open_joints: list[int] = []
     for number, words in enumerate(lines, start=1):
         word = words[0].upper() if words else ""

@@ -35,7 +35,7 @@ def read_coordinates(path: Path, robot: RobotCfg, reading: MotionReading) -> Rec
     """Read ``qpos``. Other arrays of the file are not looked at.
 
     Raises:
-        MotionError: The numbers or their number are wrong, the file has no rate, or several
+        MotionError: The numbers or their count are wrong, the rate is missing, or there are several
             trajectories.
     """
     origin = str(path)

@@ -17,7 +17,7 @@ from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
 
 FRAME_RATE = 30.0
-"""Lines per second of LAFAN1, and of files that do not say."""
+"""Lines per second of LAFAN1, and of files without a rate."""
 NUM_ROOT = len(ROOT_COLUMNS)
 """Number of columns of the base."""
 
@@ -66,7 +66,7 @@ def read_csv(path: Path, robot: RobotCfg, reading: MotionReading) -> Recording:
 def _joint_columns(
     width: int, header: Sequence[str], robot: RobotCfg, reading: MotionReading
 ) -> tuple[str, ...]:
-    """Return the names of the joint columns: those that were given, of the header, or usual ones.
+    """Return the names of the joint columns: given names, names of the header, or usual names.
 
     Args:
         width: Number of columns.

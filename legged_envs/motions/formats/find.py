@@ -52,13 +52,13 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
 
 
 def _warn_of_rate(path: Path, rate: float) -> None:
-    """Warn of a file without a frame rate, and say the rate that its name has, if it has one."""
+    """Warn of a file without a frame rate, and show the rate in its name, if there is one."""
     usual = f"{path}: has no frame rate and is read at {rate:g} Hz, the rate of LAFAN1"
     named = RATE_IN_NAME.search(path.stem)
     if named is None or float(named[1]) == rate:
         message = f"{usual}: --motion.rate {rate:g} (rate=…) confirms or changes it"
     else:
-        message = f"{usual}, but its name says {named[1]}: --motion.rate {named[1]} (rate=…)"
+        message = f"{usual}, but its name has {named[1]}: --motion.rate {named[1]} (rate=…)"
     # The caller of read_motion.
     warnings.warn(message, MotionWarning, stacklevel=3)
 
@@ -76,7 +76,7 @@ def _reader_of(path: Path) -> Reader:
         return read_pickle
     human = ""
     if ending in HUMAN_ENDINGS:
-        human = "; `legged-envs motion` turns the motion of a human, as .bvh, into that of a robot"
+        human = "; `legged-envs motion` converts human motion (.bvh) to robot motion"
     raise MotionError(
         f"{path}: the ending must be .npz, .csv, .json, .txt or .pkl, got {path.suffix!r}{human}"
     )

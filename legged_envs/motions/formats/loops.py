@@ -1,4 +1,4 @@
-"""Closes the loops of AMP's files, whose repetitions may have the first place or heading again."""
+"""Closes the loops of AMP's files: repetitions may have the first place or heading again."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ LARGEST_RETURN = 0.01
 def close_loop(
     content: dict[str, Any], pos: torch.Tensor, quat: torch.Tensor, origin: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the poses of a loop, changed so that its repetitions are those of the file.
+    """Return the poses of a loop, changed so that it repeats as in the file.
 
     Each repetition of a :class:`Motion` starts at the place and with the heading at which the one
-    before it ended. A file may say that each repetition has the first heading again. Then the turn
-    of the loop, which is small in such files, is spread over its frames and taken back. Velocities
-    turn with it.
+    before it ended. A file may define that each repetition has the first heading again. Then the
+    turn of the loop, which is small in such files, is spread over its frames and taken back.
+    Velocities turn with it.
 
     Args:
         content: Content of the file.

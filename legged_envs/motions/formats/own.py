@@ -82,7 +82,7 @@ def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
 
 
 def read_own(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
-    """Load a motion of the package, which says all that the options say.
+    """Load a motion of the package, which contains all information of the options.
 
     Raises:
         MotionError: An option contradicts the file, or the file cannot be used.

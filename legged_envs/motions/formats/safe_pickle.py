@@ -38,7 +38,7 @@ class JoblibArray:
 
         Args:
             state: Description of the array by joblib: shape, order and dtype.
-            file: The file, whose next byte belongs to the array.
+            file: The file; its next byte belongs to the array.
         """
         dtype = np.dtype(state["dtype"])
         shape = tuple(int(size) for size in state["shape"])
@@ -66,7 +66,7 @@ def _array_of_buffer(content: bytes, dtype: Any, shape: Any, order: str) -> np.n
 
 
 def _shaped(content: bytes, dtype: Any, shape: tuple[int, ...], is_fortran: bool) -> np.ndarray:
-    """Return the array in some bytes, whose order is Fortran's or C's."""
+    """Return the array in some bytes, in Fortran's or C's order."""
     array = np.frombuffer(content, dtype)
     if is_fortran:
         return array.reshape(shape[::-1]).T
@@ -113,7 +113,7 @@ class SafeUnpickler(pickle._Unpickler):  # The other one, in C, lets a file take
         """Return what stands for a global name of a pickle.
 
         Raises:
-            UnpicklingError: The name is not one that a pickle of arrays needs.
+            UnpicklingError: A pickle of arrays does not need the name.
         """
         if module.partition(".")[0] == "numpy" and name in ALLOWED:
             return ALLOWED[name]

@@ -41,7 +41,7 @@ def check_table(
                     f"{origin}: {row} {number}: column[{column}] must be a finite number, "
                     f"got {reprlib.repr(value)}"
                 )
-    # An empty file has no rows, but still columns.
+    # An empty file is without rows, but still with columns.
     return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(columns))
 
 

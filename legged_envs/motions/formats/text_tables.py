@@ -8,7 +8,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.motion import MotionError
 
 SEPARATORS = ("\t", ";", ",")
-"""Separators of cells. The first one that the first line has is that of the file."""
+"""Separators of cells. The file has the first separator that occurs in its first line."""
 UNEVEN = 0.1
 """Largest deviation of a time step from the median, as a fraction of it."""
 
@@ -16,10 +16,10 @@ UNEVEN = 0.1
 def read_cells(path: Path) -> tuple[list[list[str]], int]:
     """Return the cells of each line, and the number of the first line.
 
-    Empty lines at the beginning and the end are left out, and comments at the beginning.
+    Empty lines at the start and the end are left out, and comments at the start.
     """
     try:
-        # With "sig" a byte order mark at the beginning is left out.
+        # With "sig" a byte order mark at the start is left out.
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
@@ -53,7 +53,7 @@ def _is_idle(lines: list[str]) -> bool:
 
 
 def rate_of_times(times: torch.Tensor, origin: str, first: int, reading: MotionReading) -> float:
-    """Return the frames per second of a column of times, or of one that counts the frames.
+    """Return the frames per second of a column of times or of frame numbers.
 
     Raises:
         MotionError: The times do not rise evenly.

@@ -137,7 +137,7 @@ def _load(path: Path) -> Mapping[str, Any]:
 
 
 def _actor_weights(path: Path, content: Mapping[str, Any]) -> Weights:
-    """Return the weights of the actor, with names as rsl_rl 5 has them: `mlp.0.weight`."""
+    """Return the weights of the actor, with the names of rsl_rl 5: `mlp.0.weight`."""
     state = content.get("actor_state_dict", content.get("model_state_dict", content))
     weights = {}
     # Up to rsl_rl 3 the actor stood next to the critic. A distilled policy is called student.

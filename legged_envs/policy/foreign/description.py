@@ -133,7 +133,7 @@ def unknown_terms(file: Path, reasons: Sequence[str]) -> ValueError:
 
     Args:
         file: File with the description of the policy.
-        reasons: Each term with the reason, such as `"height_scan (the file has no grid)"`.
+        reasons: Each term with the reason, such as `"height_scan (the file lacks a grid)"`.
     """
     return ValueError(
         f"{str(file)!r}: these observations have no counterpart here: {'; '.join(reasons)}; "

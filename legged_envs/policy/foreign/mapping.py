@@ -16,7 +16,7 @@ class MappedNetwork:
 
     Args:
         network: Network of the other framework.
-        foreign: What it observes and moves.
+        foreign: Its observations and joints.
         blocks: Blocks of the observation of the environment, which is neither scaled nor clipped.
         default_joint_pos: Joint → position to which the environment's `joint_pos` is relative, rad.
         action_joints: Joint of each action of the environment.

@@ -113,7 +113,7 @@ def motion_of_file(
         anchor: Name of the anchor body. None: the body that carries the arms, or the base without
             arms.
         control_dt: Time from one row to the next, s.
-        reading: Settings for reading the file. None: it says all.
+        reading: Settings for reading the file. None: the file is complete.
 
     Raises:
         ValueError: If the file cannot be used, or the robot has no such body.
@@ -170,7 +170,7 @@ class MotionTerm:
 
     Args:
         motion: The motion.
-        kind: What it shows.
+        kind: Quantity that it shows.
     """
 
     def __init__(self, motion: ReferenceMotion, kind: str):

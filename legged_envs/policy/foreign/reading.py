@@ -145,7 +145,7 @@ def with_motion(
         cfg: Task in which it acts.
         foreign: The description.
         motions: Files of motions, as on the command line.
-        reading: What they do not say. None: they say all.
+        reading: Information that they lack. None: they are complete.
 
     Raises:
         ValueError: If the policy imitates a motion and there is no file, or the other way round.

@@ -55,7 +55,7 @@ def balance(
 
     Positions are kept if the centre is near the middle and the soles are level already, if the
     robot has another number of feet, wheels, or points for feet, and if the legs cannot do it. The
-    middle is that of the part of a sole on which the ankle has the torque to hold the robot. Legs
+    middle belongs to the part of a sole on which the ankle has the torque to hold the robot. Legs
     move by damped least squares, thus as little as possible.
 
     Args:

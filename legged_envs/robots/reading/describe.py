@@ -213,7 +213,7 @@ def _round_to_two_digits(value: float) -> float:
 
 
 def _gains(pose: Pose, height: float, parts: Parts) -> tuple[float, ...]:
-    """Return kp of each joint: the formulas are those of ``draft_robot``; 0 for wheels."""
+    """Return kp of each joint: the formulas of ``draft_robot`` give them; 0 for wheels."""
     model, data = pose
     leg_bodies: set[int] = set()
     for foot in parts.feet:
@@ -241,7 +241,7 @@ def _damping(
     velocities: Sequence[float],
     parts: Parts,
 ) -> tuple[float, ...]:
-    """Return kd of each joint: that of a wheel gives its largest torque at full speed."""
+    """Return kd of each joint: the gain of a wheel gives its largest torque at full speed."""
     balances = len(parts.feet) <= FEET_THAT_NEED_BALANCE and not parts.wheels
     ratio = GAIN_RATIO_TO_BALANCE if balances else GAIN_RATIO
     damping = []

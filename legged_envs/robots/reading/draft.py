@@ -161,7 +161,7 @@ def _add_armatures(spec: mujoco.MjSpec, pose: Pose, robot: RobotCfg, source_name
         # Humanoids have arms, which are light in other poses.
         num_poses = NUM_POSES
     armatures = missing_armatures(*pose, torque_limits, velocity_limits, most_jump, num_poses)
-    # Left and right have the same motors, whatever the file says of their links.
+    # Left and right have the same motors, whatever their links in the file are.
     for joint, (partner, _) in zip(robot.joint_names, robot.mirror, strict=True):
         if joint in armatures:
             armatures.setdefault(partner, armatures[joint])

@@ -55,7 +55,7 @@ def _write_stl(path: Path, target: Path) -> str:
     import trimesh
 
     try:
-        # With `force`, the loaded geometry is a mesh; its type does not say so.
+        # With `force`, the loaded geometry is a mesh, although its type is wider.
         loaded: Any = trimesh.load(path, force="mesh")
         loaded.apply_scale(unit_of(loaded))
         num_faces = len(loaded.faces)
@@ -71,7 +71,7 @@ def keep_drawn_meshes(spec: mujoco.MjSpec, drawn: Path, folder: Path) -> None:
     """Copy the meshes of a model that are in the folder ``drawn`` to another folder.
 
     Args:
-        spec: Model, whose paths change.
+        spec: Model with the paths to change.
         drawn: Folder to which :func:`write_drawn_meshes` wrote.
         folder: Folder of the copies. It is made if there are meshes.
     """

@@ -26,7 +26,7 @@ class Foot(NamedTuple):
 
     body: str
     """Name of the last body of the leg. If the foot is several bodies, such as the halves of a
-    sole, it is the one that carries them."""
+    sole, it is the body that carries them."""
     shapes: list[int]
     """Indices of the collision shapes of the foot (MuJoCo: geoms): the lowest ones of its bodies,
     which are its sole, or all of a wheel."""
@@ -41,8 +41,8 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
 
     If two or more bodies near the ground have names of feet (``FOOT_NAME``), these are the feet.
     Else all bodies near the ground are. Of several on one limb only the outermost is a foot, and
-    those that belong to one leg are one foot, such as a heel and a toe. Bodies that are welded to
-    the base are no feet.
+    several of one leg are one foot, such as a heel and a toe. Bodies that are welded to the base
+    are no feet.
 
     Args:
         pose: Robot in its default pose.
@@ -92,7 +92,7 @@ def _shapes_near_ground(pose: Pose, highest: float) -> dict[int, dict[int, float
 def _heels(
     model: mujoco.MjModel, shapes: dict[int, dict[int, float]], inner: list[int], bodies: list[int]
 ) -> list[int]:
-    """Return those of the inner bodies that stand on the ground next to a toe with a joint."""
+    """Return the inner bodies that stand on the ground next to a toe with a joint."""
     heels = []
     for body in inner:
         level = min(shapes[body].values())
@@ -110,8 +110,8 @@ def _legs(
 ) -> list[list[int]]:
     """Group the bodies that belong to the same foot, in the order of their first ones.
 
-    These have at most one joint between them and a link that is not of the base. Wheels are feet
-    of their own.
+    These have at most one joint between them and a link that is not of the base. Wheels are
+    separate feet.
     """
     model = pose.model
     legs: list[list[int]] = []
@@ -147,7 +147,7 @@ def _num_joints_beyond(model: mujoco.MjModel, link: int, body: int) -> int:
 
 
 def _without_wheel_motors(model: mujoco.MjModel, feet: list[Foot]) -> list[Foot]:
-    """Return the feet without those that carry a wheel, such as a motor at its hub."""
+    """Return the feet without bodies that carry a wheel, such as a motor at its hub."""
     carriers: set[int] = set()
     for foot in feet:
         if foot.wheel is not None:

@@ -57,7 +57,7 @@ def make_foot(spec: mujoco.MjSpec, pose: Pose, foot: Foot, height: float) -> str
 
 
 def _bodies_of(model: mujoco.MjModel, foot: Foot) -> list[str]:
-    """Return the names of the bodies whose shapes are those of a foot."""
+    """Return the names of the bodies with the shapes of a foot."""
     names = [model.body(model.geom_bodyid[shape]).name for shape in foot.shapes]
     return list(dict.fromkeys(names))
 

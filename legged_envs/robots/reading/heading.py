@@ -10,10 +10,10 @@ LEFT_WORDS = ("left", "l")
 """Words and letters for left in names, in lower case."""
 
 FRONT_AND_REAR = (("front", "rear"), ("front", "hind"), ("F", "R"), ("F", "H"))
-"""Beginnings of the names of front joints, and of the rear joints beside them."""
+"""Starts of the names of front joints, and of the rear joints on the same side."""
 
 LEAST_WIDTH = 0.02
-"""Distance of two partners below which their places tell nothing about left and right, m."""
+"""Distance of two partners below which their places do not decide left and right, m."""
 
 SMALL_TURN = 0.8
 """Angle from x within which a robot is taken to look along x, rad: less than a right angle."""
@@ -36,7 +36,7 @@ def turn_forward(spec: mujoco.MjSpec, notes: list[str]) -> None:
     forward = np.array((to_left[1], -to_left[0]))
     to_front = _direction_to_front(spec)
     if to_front is not None and forward @ to_front <= 0.0:
-        # The names contradict each other, so they tell nothing.
+        # The names contradict each other, so they are not used.
         return
     angle = float(np.arctan2(forward[1], forward[0]))
     if abs(angle) < SMALL_TURN:
@@ -64,7 +64,7 @@ def _direction_to_left(spec: mujoco.MjSpec) -> np.ndarray | None:
             offset = places[name] - places[partner]
             total += offset
             extent += float(np.linalg.norm(offset))
-    # Partners whose offsets cancel out are no left and right, such as rear and lower.
+    # Partners with offsets that cancel out are not left and right, such as rear and lower.
     if extent < LEAST_WIDTH or np.linalg.norm(total) < 0.9 * extent:
         return None
     return total

@@ -20,7 +20,7 @@ def possible_moments(moments: np.ndarray) -> np.ndarray:
 
 
 def mend_inertias(spec: mujoco.MjSpec, notes: list[str]) -> None:
-    """Replace inertias that no body can have by the nearest ones that a body can have.
+    """Replace inertias that no body can have by the nearest possible inertias.
 
     The principal moments of a body are positive, and none is larger than the sum of the others.
 

@@ -1,4 +1,4 @@
-"""Meshes of robot files: where they are, and those that MuJoCo does not read by itself."""
+"""Meshes of robot files: their places, and formats that MuJoCo does not read by itself."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,8 @@ BYTES_PER_FACE = 50
 """Number of bytes of a face in a binary STL file."""
 
 NEAREST_FOLDERS = 3
-"""Number of folders, from that of the robot's file upwards, in which the end of a path is tried."""
+"""Number of folders, from the folder of the robot's file upwards, in which the end of a path is
+tried."""
 
 
 def find_mesh(filename: str, folder: Path, mesh_folder: str) -> Path | None:
@@ -54,14 +55,14 @@ def find_mesh(filename: str, folder: Path, mesh_folder: str) -> Path | None:
 def _mesh_candidates(scheme: str, path: str, folder: Path, mesh_folder: str) -> Iterator[Path]:
     if scheme:
         # The folder of the ROS package is not known. It is usually above the URDF, and its name can
-        # differ from that of the package.
+        # differ from the package's name.
         path_in_package = path.partition("/")[2]
         for parent in (folder, *folder.parents):
             yield parent / path_in_package
             yield parent / path
     else:
         yield folder / mesh_folder / path
-        # Many files with the option meshdir have paths that begin with this folder.
+        # Many files with the option meshdir have paths that start with this folder.
         yield folder / path
     # A file that was moved: the longest end of the path that exists near the robot's file.
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
@@ -128,7 +129,7 @@ def load_mesh(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh, as_hull: bool = False) 
 def _load_with_trimesh(mesh: mujoco.MjsMesh, path: Path, as_hull: bool) -> None:
     import trimesh
 
-    # With `force`, the loaded geometry is a mesh; its type does not say so.
+    # With `force`, the loaded geometry is a mesh, although its type is wider.
     loaded: Any = trimesh.load(path, force="mesh")
     loaded.apply_scale(unit_of(loaded))
     if as_hull:
@@ -180,7 +181,7 @@ def count_faces(path: Path) -> int:
 
 
 def mend_huge_meshes(spec: mujoco.MjSpec, notes: list[str]) -> None:
-    """Replace huge meshes by their convex hulls, and delete huge ones that are only drawn.
+    """Replace huge meshes by their convex hulls, and delete huge meshes that are only drawn.
 
     MuJoCo collides with convex hulls in any case.
 
@@ -230,7 +231,7 @@ def mend_meshes(spec: mujoco.MjSpec, notes: list[str]) -> None:
         if is_collided_with(spec, mesh):
             _replace_by_hull(mesh, path, error)
             continue
-        # Flat meshes have no volume; what is only drawn needs none.
+        # Flat meshes have no volume; meshes that are only drawn need none.
         mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
         if _error_of(mesh):
             pointer = path.is_file() and is_pointer(path)
@@ -242,7 +243,7 @@ def mend_meshes(spec: mujoco.MjSpec, notes: list[str]) -> None:
 
 
 def _error_of(mesh: mujoco.MjsMesh) -> str:
-    """Return the error of MuJoCo for a mesh alone, in one line; empty if it compiles."""
+    """Return the error of MuJoCo for a single mesh, in one line; empty if it compiles."""
     path = Path(mesh.file)
     if mesh.file and path.is_file() and is_pointer(path):
         return f"it is a pointer of Git LFS: {POINTER_ADVICE}"

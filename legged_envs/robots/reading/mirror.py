@@ -16,8 +16,8 @@ height."""
 def joint_partners(pose: Pose, joints: Sequence[str], height: float) -> dict[str, str]:
     """Return the partner of each joint on the other side; a joint without one is its own partner.
 
-    Partners are found by names, left and right or L and R. Joints without such names, or whose
-    partner by name is elsewhere, are paired by their positions and axes in the default pose.
+    Partners are found by names, left and right or L and R. Joints without such names, or with a
+    partner by name that is elsewhere, are paired by their positions and axes in the default pose.
 
     Args:
         pose: Robot in its default pose, without a tilt.

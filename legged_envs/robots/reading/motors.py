@@ -7,7 +7,7 @@ import numpy as np
 
 from legged_envs.robots.reading.pose import GRAVITY
 
-# Of the robots of the package, the strongest motor has 0.9 of it (Go2).
+# The strongest motor of the package's robots has 0.9 of it (Go2).
 MOST_TORQUE = 5.0
 """Largest torque of a joint in multiples of m g h, with the mass m of the robot and the height h
 of its base. Files with more have a placeholder, such as 1000 N m."""
@@ -18,8 +18,8 @@ MOST_VELOCITY = 100.0
 PHYSICS_DT = 0.005
 """Physics time step of a task (``SimCfg.dt``), s."""
 
-# Of the robots of the package, whose files have the inertia of rotors, the legs have at most 1.1
-# and the lightest joint, an elbow of K1, 1.95.
+# The package's robots have files with the inertia of rotors: their legs have at most 1.1 and the
+# lightest joint, an elbow of K1, 1.95.
 MOST_JUMP = 2.0
 """Largest change of a joint's velocity in one physics step by the full torque of its motor.
 
@@ -77,7 +77,7 @@ def missing_armatures(
         num_poses: Number of random poses that are looked at too.
 
     Returns:
-        Armature of each joint whose velocity changes by more than ``most_jump``, kg m², with two
+        Armature of each joint with a change of velocity above ``most_jump``, kg m², with two
         digits.
     """
     mobility = _mobility(model, data)

@@ -17,8 +17,8 @@ def changed_options(spec: mujoco.MjSpec) -> dict[str, str]:
     """Return the options of a model that differ from MuJoCo's and change how a robot moves.
 
     Returns:
-        Name of each option and its value. ``"gravcomp"`` has the names of the bodies whose weight
-        is compensated.
+        Name of each option and its value. ``"gravcomp"`` has the names of the bodies with
+        compensated weight.
     """
     default = mujoco.MjSpec().option
     changed = {}

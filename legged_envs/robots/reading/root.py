@@ -1,4 +1,4 @@
-"""The root of a robot: what is welded to it, its own orientation, and its free joint."""
+"""The root of a robot: its welded bodies, its own orientation, and its free joint."""
 
 import mujoco
 import numpy as np

@@ -37,7 +37,7 @@ COUNT_ATTRIBUTES = {"replicate": ("count",), "composite": ("count",), "flexcomp"
 """Attributes that hold a number of copies, or the numbers along each axis, by tag."""
 
 GRID_ATTRIBUTES = {"hfield": ("nrow", "ncol"), "texture": ("width", "height")}
-"""Attributes whose product is the number of points of a part, by tag."""
+"""Attributes of a part, by tag; their product is its number of points."""
 
 
 def check_model_size(path: Path) -> None:
@@ -88,7 +88,7 @@ def _check_file(path: Path) -> list[Path]:
             elif name:
                 _check_asset(path.parent / name, element.tag)
     except ElementTree.ParseError:
-        # The reader of the file says what is wrong, and with which words.
+        # The reader of the file reports the fault, in its own words.
         return included
     return included
 
@@ -177,7 +177,7 @@ def _whole(path: Path, element: ElementTree.Element, attribute: str, word: str) 
 
 
 def _check_asset(path: Path, tag: str) -> None:
-    """Check the size of a mesh or picture, as far as its first bytes tell it.
+    """Check the size of a mesh or picture, as far as its first bytes contain it.
 
     Args:
         path: The file.
@@ -208,7 +208,7 @@ def _png_pixels(path: Path) -> int:
 
 
 def _field_points(path: Path) -> int:
-    # MuJoCo's own format of height fields begins with the numbers of rows and columns.
+    # MuJoCo's own format of height fields starts with the numbers of rows and columns.
     with path.open("rb") as file:
         head = file.read(8)
     if len(head) < 8:

@@ -14,16 +14,17 @@ SOLE_DEPTH = 0.005
 """Height range above the lowest point of a foot in which its corners stand on the ground, m."""
 
 LARGER_SOLE = 1.2
-"""Factor by which a sole that is not level must be larger than the one that touches the ground."""
+"""Factor by which a sole that is not level must be larger than the touching sole."""
 
 TILTS = np.radians(np.arange(1.0, 31.0))
 """Angles by which a foot is turned about the y axis of the base to find its flat side, rad."""
 
 SUPPORT_SHARE = 0.5
-"""Distance of the balance point from the ankle, as a fraction of that of the middle of the sole.
+"""Distance of the balance point from the ankle, as a fraction of the distance of the middle of the
+sole.
 
-With the gains that are drafted, twice those that just hold a robot upright, an ankle gives way by
-as much again under the weight before it. The robot then stands above the middle.
+With the drafted gains, which are twice the smallest gains that hold a robot upright, an ankle gives
+way by as much again under the weight before it. The robot then stands above the middle.
 """
 
 
@@ -95,8 +96,8 @@ def find_sole(pose: Pose, foot: Foot, torque_limits: Mapping[str, float]) -> Sol
 
 
 def _upward_directions(pose: Pose, foot: Foot) -> list[np.ndarray]:
-    """Return normals of the ground for the foot in the world: those of the pose and of joints at 0
-    first, then those of tilts, the smallest first."""
+    """Return normals of the ground for the foot in the world: first the pose and joints at 0, then
+    tilts, the smallest first."""
     model, data = pose
     straight = mujoco.MjData(model)
     straight.qpos[:7] = data.qpos[:7]
@@ -191,7 +192,7 @@ def _support_range(
 
 
 def _ankle(pose: Pose, foot: Foot) -> int | None:
-    """Return the index of the last joint of a leg whose axis is sideways, or None."""
+    """Return the index of the last joint of a leg with a sideways axis, or None."""
     model, data = pose
     ankle = None
     for body in body_path(model, model.body(foot.body).id):

@@ -47,7 +47,7 @@ def read_root(path: Path) -> ElementTree.Element:
 
 def has_xacro(root: ElementTree.Element) -> bool:
     """Return True if a file has elements of xacro, such as macros, that are not expanded yet."""
-    # A declaration of the name space alone, as in many URDF files, is not among the tags.
+    # A mere declaration of the name space, as in many URDF files, is not among the tags.
     return any("xacro" in element.tag for element in root.iter())
 
 

@@ -114,7 +114,7 @@ def _read_joints(
     root: ElementTree.Element, link_names: Sequence[str], notes: list[str]
 ) -> dict[str, float]:
     """Check all joints, note those without a range, and return their velocity limits."""
-    # A joint without a child counts as one whose child is "".
+    # A joint without a child counts as a joint with the child "".
     children = [""]
     velocity_limits = {}
     without_range = []
@@ -157,7 +157,7 @@ def _check_joint_type(joint: ElementTree.Element) -> None:
     name = joint.get("name", "")
     kind = joint.get("type")
     mimic = _attributes(joint, "mimic")
-    # A joint that is fixed cannot follow another one: <mimic> in it says nothing.
+    # A joint that is fixed cannot follow another one: <mimic> in it has no meaning.
     if mimic and kind != "fixed":
         raise ValueError(
             f"joint {name!r} mimics {mimic.get('joint')!r}, and each joint must have its own "
@@ -261,7 +261,7 @@ def read_urdf(
 
     Returns:
         The model, the velocity limits of the joints that have one, rad/s or m/s, and the names of
-        links that Isaac Gym keeps separate: those of fixed joints with ``dont_collapse``.
+        links that Isaac Gym keeps separate: bodies of fixed joints with ``dont_collapse``.
 
     Raises:
         ValueError: The file has parts that cannot be kept. The message names the part.
@@ -308,7 +308,7 @@ def _links_to_keep(joints: Sequence[ElementTree.Element]) -> list[str]:
 
 
 def _mend_inertia(link: ElementTree.Element) -> None:
-    """Remove an inertial element without mass, or make its inertia one that a body can have."""
+    """Remove an inertial element without mass, or make its inertia physically possible."""
     for inertial in link.findall("inertial"):
         mass = float(_attributes(inertial, "mass").get("value", 0))
         if mass <= 0:

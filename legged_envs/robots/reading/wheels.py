@@ -58,7 +58,7 @@ def wheel_frame(pose: Pose, body: str, joint: int, centre: np.ndarray) -> np.nda
     place = anchor + (centre - anchor) @ axle * axle
     to_link = data.body(body).xmat.reshape(3, 3).T
     axle_in_link = to_link @ axle
-    # Of the two directions of an axle, the one that is closer to the link's y axis.
+    # The direction of an axle that is closer to the link's y axis.
     if axle_in_link[1] < 0.0:
         axle_in_link = -axle_in_link
     quat = np.array((1.0, 0.0, 0.0, 0.0))

@@ -52,7 +52,7 @@ class LiveSimulation(ModelSimulation):
         """Take the arrays of the engine, and put everything to its start.
 
         Args:
-            scene: What is in the scene.
+            scene: Contents of the scene.
             state: Arrays that the next step depends on; ``qpos``, ``qvel`` and ``ctrl`` are
                 among them. Shapes: (num_envs, …).
             timestep: Physics time step, s.

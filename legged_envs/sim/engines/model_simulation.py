@@ -76,7 +76,7 @@ class ModelSimulation(ModelBody, Simulation):
         """Find every robot and object in the arrays, and put them to their starts.
 
         Args:
-            scene: What is in the scene.
+            scene: Contents of the scene.
             get_data: Function ``get_data(env_id, data)`` that writes the state of an environment
                 to ``data``, for pictures.
         """

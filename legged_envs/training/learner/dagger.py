@@ -12,7 +12,7 @@ class Dagger(Part):
 
     Args:
         teacher: Policy that labels each visited state.
-        inputs: What the teacher reads.
+        inputs: Inputs of the teacher.
         coefficient: Weight of the loss in the first update.
         decay_iterations: Number of updates over which the weight falls linearly to 0. 0: never.
     """

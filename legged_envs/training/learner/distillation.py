@@ -23,7 +23,7 @@ class Distillation(Learner):
     Args:
         observation: Example observation of all environments, on the device to learn on.
         actor: The student.
-        actor_inputs: What the student reads.
+        actor_inputs: Inputs of the student.
         teacher_inputs: Inputs of the teacher.
         cfg: Options of the distillation.
         teacher: Policy that labels each visited state.

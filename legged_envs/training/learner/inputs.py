@@ -13,7 +13,7 @@ class Inputs:
     """Observation groups that a network takes as its arguments, in this order.
 
     A rollout stores the groups side by side as one observation. A reference window and its mask are
-    stored apart, because windows without a reference have no influence.
+    stored separately, because windows without a reference must not have any influence.
     """
 
     groups: tuple[str, ...]

@@ -29,7 +29,7 @@ class PPO(Learner):
         observation: Example observation of all environments, on the device to learn on.
         actor: The policy.
         critic: Network of the value function.
-        actor_inputs: What the actor reads.
+        actor_inputs: Inputs of the actor.
         critic_inputs: Inputs of the critics.
         cfg: Options of the algorithm.
         policy_groups: Observation groups that the policy reads once it is trained. None: the inputs
@@ -246,7 +246,7 @@ class PPO(Learner):
         Returns:
             Losses and what the parts report, by name. Losses are means over mini-batches.
         """
-        # Drawn once for all passes: what is gathered and normalised once need not be again.
+        # Drawn once for all passes, so that batches are gathered and normalised only once.
         batches = self._draw()
         report: dict[str, float] = {}
         for part in self.parts:

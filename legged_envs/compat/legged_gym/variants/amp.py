@@ -37,7 +37,7 @@ class LeggedRobotAMP(LeggedRobot):
         self.amp_obs_buf = self.compute_amp_observations()
 
     def compute_amp_observations(self) -> Tensor:
-        """Return the states that the discriminator compares with those of the clips.
+        """Return the states that the discriminator compares with the clips.
 
         In order: linear and angular velocity of the base in its frame, joint positions and
         velocities, and positions of the feet in the base frame. Shape: (num_envs, num_amp_obs).

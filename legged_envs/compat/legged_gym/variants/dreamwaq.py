@@ -37,7 +37,7 @@ class LeggedRobotDreamwaq(HistoryRobot):
         self.obs_history = self._stacked(self.obs_history_deque)
         """Noisy observations of the last steps. Shape: (num_envs, num_history_obs)."""
         self.explicit_labels_buf = torch.zeros(num_envs, env.num_explicit_dims, device=device)
-        """What the estimate learns. Shape: (num_envs, num_explicit_dims)."""
+        """Labels of the estimate. Shape: (num_envs, num_explicit_dims)."""
         self.next_state_buf = torch.zeros(num_envs, env.num_decoder_output, device=device)
         """State after the step, without noise. Shape: (num_envs, num_decoder_output)."""
 

@@ -32,7 +32,7 @@ class LeggedRobotEE(HistoryRobot):
         self.estimator_labels_buf = torch.zeros(
             self.core.num_envs, self.cfg.env.num_estimator_labels, device=self.core.device
         )
-        """What the estimator learns. Shape: (num_envs, num_estimator_labels)."""
+        """Labels of the estimator. Shape: (num_envs, num_estimator_labels)."""
 
     def compute_observations(self) -> None:
         """Set features, labels and the critic's observation."""

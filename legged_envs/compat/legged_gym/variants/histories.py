@@ -1,4 +1,4 @@
-"""What the variants share: stacked past observations, and labels of an estimator."""
+"""Common parts of the variants: stacked past observations, and labels of an estimator."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class HistoryRobot(LeggedRobot):
     """
 
     NOISY: Mapping[str, int] = {"gravity": 3, "ang_vel": 3, "commands": 3}
-    """Sizes of the parts of an observation before those of the joints, in their order."""
+    """Sizes of the parts of an observation before the joints, in their order."""
 
     def _init_buffers(self) -> None:
         super()._init_buffers()
@@ -32,7 +32,7 @@ class HistoryRobot(LeggedRobot):
         self.obs_history_deque = self._empty(env.frame_stack, size)
         """Noisy observations of the last steps. ``frame_stack`` tensors."""
         self.critic_obs_deque = self._empty(env.c_frame_stack, env.single_critic_obs_len)
-        """What the critic saw in the last steps. ``c_frame_stack`` tensors."""
+        """Observations of the critic in the last steps. ``c_frame_stack`` tensors."""
 
     def _empty(self, frames: int, size: int) -> Frames:
         shape = (self.core.num_envs, size)
@@ -62,7 +62,7 @@ class HistoryRobot(LeggedRobot):
     def _labels(self) -> Tensor:
         """Return what an estimator learns: velocity, contacts, and heights of the feet.
 
-        The contacts are those of ``cfg.asset.contact_state_link_names``. Without such names there
+        The contacts belong to ``cfg.asset.contact_state_link_names``. Without such names there
         are none. Shape: (num_envs, 3 + contacts + feet).
         """
         sim = self.simulator

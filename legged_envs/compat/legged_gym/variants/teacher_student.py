@@ -29,7 +29,7 @@ class LeggedRobotTS(HistoryRobot):
         self.obs_history = self._stacked(self.obs_history_deque)
         """Noisy observations of the last steps. Shape: (num_envs, num_history_obs)."""
         self.critic_obs_buf = self._stacked(self.critic_obs_deque)
-        """What the critic saw in the last steps. Shape: (num_envs, num_critic_obs)."""
+        """Observations of the critic in the last steps. Shape: (num_envs, num_critic_obs)."""
 
     def compute_observations(self) -> None:
         """Set ``obs_buf``, ``privileged_obs_buf``, ``obs_history`` and ``critic_obs_buf``."""
