@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import torch
 from rich.console import Console
-from rich.table import Column, Table
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
@@ -193,18 +192,3 @@ def print_why_unmeasured(values: Iterable[float], console: Console) -> None:
             f"-: no episode lasted longer than the {SETTLING_SECONDS:g} s at its start that "
             "are not measured"
         )
-
-
-def print_costs(costs: Mapping[str, float], limits: Mapping[str, float], console: Console) -> None:
-    """Print a table of mean costs per step and their limits. Print nothing without costs."""
-    if not costs:
-        return
-    table = Table(
-        "cost",
-        Column("mean", justify="right"),
-        Column("limit", justify="right"),
-        title="costs per step",
-    )
-    for name, value in costs.items():
-        table.add_row(name, format_measure(value, ".4f"), f"{limits[name]:g}")
-    console.print(table)

@@ -23,6 +23,7 @@ from legged_envs.evaluation.metrics.terrain import TerrainMetrics
 from legged_envs.evaluation.metrics.velocity import VelocityMetrics
 from legged_envs.policy.memory import clear_memory
 from legged_envs.runs.progress import Show, show_nothing
+from legged_envs.tasks import make_training_defaults
 from legged_envs.tasks.kind import kind_of
 
 EVALUATION_SEED = 90_001
@@ -96,6 +97,8 @@ class Evaluator:
         """Environment of the evaluation, without wrappers."""
         self.metrics = metrics(self.core)
         """Object that measures each step and computes the result."""
+        if not kind_of(trained).imitates_motions:
+            self.metrics.cost_discount = make_training_defaults(task_id).final_gamma
 
     def run(
         self,

@@ -118,6 +118,7 @@ class HarshMetrics(TaskMetrics):
         for name in ("joint_speed", "duty_factor"):
             means[name] = mean_over_steps(values[name], after_stop).nanmean().item()
         drift = mean_over_steps(velocity_w, after_stop).norm(dim=1).nanmean().item()
+        self._usual.cost_discount = self.cost_discount
         usual = self._usual.result(values, alive)
         walk = replace(
             usual,

@@ -18,9 +18,9 @@ from legged_envs.evaluation.conditions import (
     command_errors,
     format_measure,
     mean_over_steps,
-    print_costs,
     print_why_unmeasured,
 )
+from legged_envs.evaluation.metrics.costs import CostResults
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.mdp import rewards
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
@@ -110,11 +110,11 @@ class ClipEvaluation:
 
 
 @dataclass
-class MimicEvaluation:
+class MimicEvaluation(CostResults):
     """Result of the evaluation of a policy on a mimic task.
 
     It covers each clip. If the task has episodes without a reference, in which robots follow
-    velocity commands, it covers these too.
+    velocity commands, it covers these too. Costs are those of the episodes with a reference.
     """
 
     episodes: int
@@ -127,10 +127,6 @@ class MimicEvaluation:
     The keys are `command_lin_vel_error` [m/s], `command_ang_vel_error` [rad/s] and `falls`. None if
     all episodes of the task have a reference.
     """
-    costs: dict[str, float]
-    """Mean of each cost term per step, over the episodes with a reference."""
-    cost_limits: dict[str, float]
-    """Limit of the mean of each cost term per step."""
     curves: dict[str, Measures] = field(default_factory=dict, repr=False)
     """Measures of each step, named in `CURVES`, by clip. Shapes: (steps, episodes). NaN after the
     robot falls or loses the reference."""
@@ -179,7 +175,7 @@ class MimicEvaluation:
                 f"{self.command['falls']:.1%} falls"
             )
             print_why_unmeasured([lin_vel_error], console)
-        print_costs(self.costs, self.cost_limits, console)
+        self.print_costs(console)
 
 
 class MimicMetrics(TaskMetrics):
@@ -305,7 +301,6 @@ class MimicMetrics(TaskMetrics):
     def result(
         self, values: Measures, alive: torch.Tensor, standing: Rollout | None = None
     ) -> MimicEvaluation:
-        core = self._core
         clips = {}
         curves = {}
         means = self._clip_means(values, alive)
@@ -317,7 +312,8 @@ class MimicMetrics(TaskMetrics):
             }
         # Costs of the episodes without a reference would hide costs of the motions.
         has_reference = self._clip < len(clips)
-        costs = means["costs"][has_reference].nanmean(0)
+        referenced = alive[:, has_reference]
+        costs = self._cost_results(values["costs"][:, has_reference], referenced, referenced)
         command = None
         if not has_reference.all():
             command = self._command_means(values, alive, ~has_reference)
@@ -325,9 +321,8 @@ class MimicMetrics(TaskMetrics):
             episodes=self._episodes,
             clips=clips,
             command=command,
-            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
-            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
             curves=curves,
+            **vars(costs),
         )
 
     def _clip_means(self, values: Measures, alive: torch.Tensor) -> Measures:

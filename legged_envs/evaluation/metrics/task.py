@@ -10,7 +10,8 @@ from rich.console import Console
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.evaluation.conditions import mean_over_steps, print_costs
+from legged_envs.evaluation.conditions import mean_over_steps
+from legged_envs.evaluation.metrics.costs import DISCOUNT, CostResults, cost_results
 
 Measures = dict[str, torch.Tensor]
 """Quantities that were measured in a rollout, by name."""
@@ -26,7 +27,7 @@ class Rollout(NamedTuple):
 
 
 @dataclass
-class TaskEvaluation:
+class TaskEvaluation(CostResults):
     """Result of the evaluation of a policy on a task without velocity command and reference."""
 
     episodes: int
@@ -36,10 +37,6 @@ class TaskEvaluation:
     episodes."""
     falls: float
     """Fraction of the episodes that a termination ended, such as a fall."""
-    costs: dict[str, float]
-    """Mean of each cost term per step, over an episode, then over episodes."""
-    cost_limits: dict[str, float]
-    """Limit of the mean of each cost term per step."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers."""
@@ -50,7 +47,7 @@ class TaskEvaluation:
         console.print(
             f"{self.episodes} episodes; reward {self.reward:.3f}/s; ended early {self.falls:.1%}"
         )
-        print_costs(self.costs, self.cost_limits, console)
+        self.print_costs(console)
 
 
 class TaskMetrics:
@@ -73,6 +70,8 @@ class TaskMetrics:
     """Duration of the episodes of an evaluation, s."""
 
     def __init__(self, core: CoreVectorEnv):
+        self.cost_discount = DISCOUNT
+        """Discount factor per control step of the sums of costs."""
         self._core = core
 
     @staticmethod
@@ -130,11 +129,19 @@ class TaskMetrics:
         # The step that ends an episode has a reward, and counts.
         counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
         reward = mean_over_steps(values["reward"], counted).nanmean(0)
-        costs = mean_over_steps(values["costs"], counted).nanmean(0)
+        costs = self._cost_results(values["costs"], alive, counted)
         return TaskEvaluation(
             episodes=core.num_envs,
             reward=reward.item() / core.step_dt,
             falls=(~alive[-1]).float().mean().item(),
-            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
-            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+            **vars(costs),
+        )
+
+    def _cost_results(
+        self, costs: torch.Tensor, alive: torch.Tensor, counted: torch.Tensor
+    ) -> CostResults:
+        """Return the results of the costs of some environments, see `cost_results`."""
+        core = self._core
+        return cost_results(
+            costs, alive, counted, core.cost_names, core.cost_limits, self.cost_discount
         )

@@ -16,9 +16,9 @@ from legged_envs.evaluation.conditions import (
     command_ranges,
     format_measure,
     mean_over_steps,
-    print_costs,
     print_why_unmeasured,
 )
+from legged_envs.evaluation.metrics.costs import CostResults
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.managers import ObservationTermCfg
 from legged_envs.mdp import observations
@@ -43,7 +43,7 @@ fraction that is printed as a percentage."""
 
 
 @dataclass
-class VelocityEvaluation:
+class VelocityEvaluation(CostResults):
     """Result of the evaluation of a policy on a velocity task.
 
     Values are means over the steps from the first second of an episode until the robot falls, then
@@ -85,10 +85,6 @@ class VelocityEvaluation:
     still_contact: float
     """Fraction of the time during which a foot is in contact under the zero command. NaN if
     standing was not evaluated."""
-    costs: dict[str, float]
-    """Mean of each cost term per step."""
-    cost_limits: dict[str, float]
-    """Limit of the mean of each cost term per step."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, as dicts and numbers."""
@@ -123,7 +119,7 @@ class VelocityEvaluation:
             table.add_row(name.replace("_", " "), text)
         console.print(table)
         print_why_unmeasured([self.lin_vel_error], console)
-        print_costs(self.costs, self.cost_limits, console)
+        self.print_costs(console)
 
 
 class VelocityMetrics(TaskMetrics):
@@ -234,8 +230,7 @@ class VelocityMetrics(TaskMetrics):
             power=means["power"].item(),
             still_joint_speed=joint_speed,
             still_contact=contact,
-            costs=dict(zip(core.cost_names, means["costs"].tolist(), strict=True)),
-            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+            **vars(self._cost_results(values["costs"], alive, counted)),
         )
 
     def _standing_means(self, standing: Rollout | None) -> tuple[float, float]:

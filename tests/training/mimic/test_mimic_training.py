@@ -635,7 +635,16 @@ def test_means_over_clips_are_of_the_clips():
         name: ClipEvaluation(**dict.fromkeys(fields, float(i)))
         for i, name in enumerate(("a", "b", "c"))
     }
-    result = MimicEvaluation(1, clips, {}, {}, {})
+    result = MimicEvaluation(
+        1,
+        clips,
+        None,
+        costs={},
+        cost_limits={},
+        broken_limits={},
+        discounted_costs={},
+        cost_discount=0.99,
+    )
     assert result.mean("joint_error") == result.mean("falls") == 1.0
 
 
