@@ -86,6 +86,30 @@ def test_a_column_of_times_is_the_rate(tmp_path, digits):
     assert_same(load(path), as_motion(60.0, clip))
 
 
+@pytest.mark.parametrize("header", ["# 60 Hz\n# made by hand", "# made by hand, with care"])
+def test_comments_above_a_table_are_left_out(tmp_path, header):
+    clip = walk()
+    path = write_csv(tmp_path / "walk.csv", np.concatenate(clip, axis=1), header=header)
+    assert_same(load(path, rate=30.0), as_motion(30.0, clip))
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "pkl", "txt"])
+def test_a_pointer_of_git_lfs_is_told(tmp_path, ending):
+    path = tmp_path / f"walk.{ending}"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(MotionError, match="git lfs pull"):
+        load(path)
+
+
+@pytest.mark.parametrize("frames", [0, 1])
+def test_a_clip_without_frames_is_told(tmp_path, frames):
+    pos, quat, joints = walk()
+    qpos = np.concatenate((pos, quat[:, [3, 0, 1, 2]], joints), axis=1)
+    np.savez(tmp_path / "walk.npz", qpos=qpos[:frames], fps=50)
+    with pytest.raises(MotionError, match=f"at least 2 frames, got {frames}"):
+        load(tmp_path / "walk.npz")
+
+
 def test_times_that_are_uneven_or_counted_are_refused(tmp_path):
     clip = np.hstack(walk(60.0))
     times = np.arange(len(clip))[:, None] / 60.0

@@ -14,10 +14,11 @@ from legged_envs.motions.formats.coordinates import read_coordinates
 from legged_envs.motions.formats.csv_tables import read_csv
 from legged_envs.motions.formats.own import read_own
 from legged_envs.motions.formats.pickles import read_pickle
-from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.motion import Motion, MotionError, require
 from legged_envs.motions.recording import Recording, motion_of
 from legged_envs.motions.suspicions import MotionWarning
 from legged_envs.robots import RobotCfg
+from legged_envs.robots.reading.source import POINTER_ADVICE, is_pointer
 
 Reader = Callable[[Path, RobotCfg, MotionReading], Motion | Recording]
 """Type of a function that reads a file."""
@@ -41,9 +42,13 @@ def read_motion(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
     Raises:
         MotionError: The format is unknown, or the file cannot be used.
     """
+    if path.is_file() and is_pointer(path):
+        raise MotionError(f"{path}: is a pointer of Git LFS, not the motion: {POINTER_ADVICE}")
     content = _reader_of(path)(path, robot, reading)
     if isinstance(content, Motion):
         return content
+    num_frames = len(content.root_pos_w)
+    require(num_frames >= 2, str(path), "a motion", "at least 2 frames", num_frames)
     # First: a file that does not fit the robot gets an error and no warning.
     motion = motion_of(content, robot, reading)
     if not content.says_rate and reading.rate is None:

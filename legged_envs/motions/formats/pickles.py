@@ -83,9 +83,12 @@ def _array(content: dict[str, Any], keys: tuple[str, ...], origin: str) -> npt.N
     for key in keys:
         if key in content:
             array: npt.NDArray[Any] = content[key]
-            got = type(array).__name__
             # Not lists: a small file can hold a list that is endless when it is written out.
-            require(isinstance(array, np.ndarray), origin, key, "a NumPy array", got)
+            if not isinstance(array, np.ndarray):
+                raise MotionError(
+                    f"{origin}: {key} must be a NumPy array, got {type(array).__name__}: "
+                    "save numpy.array(…) of it"
+                )
             return array
     raise MotionError(f"{origin}: lacks field {keys[0]!r}; it has {', '.join(map(str, content))}")
 

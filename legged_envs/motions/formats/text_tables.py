@@ -8,7 +8,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.motion import MotionError
 
 SEPARATORS = ("\t", ";", ",")
-"""Separators of cells. The file has the first separator that occurs in its first line."""
+"""Separators of cells. The file has the first separator that occurs in its last line."""
 UNEVEN = 0.1
 """Largest deviation of a time step from the median, as a fraction of it."""
 
@@ -33,7 +33,8 @@ def read_cells(path: Path) -> tuple[list[list[str]], int]:
         return [], first
     separator: str | None = None
     for candidate in SEPARATORS:
-        if candidate in lines[0]:
+        # The last line is one of numbers. The first one can be a comment.
+        if candidate in lines[-1]:
             separator = candidate
             break
     # None separates at blanks.
