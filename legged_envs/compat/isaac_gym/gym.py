@@ -15,9 +15,9 @@ from legged_envs.compat.isaac_gym.gym_actuators import ActuatorFunctions
 from legged_envs.compat.isaac_gym.gym_assets import AssetFunctions
 from legged_envs.compat.isaac_gym.gym_dofs import DofFunctions
 from legged_envs.compat.isaac_gym.gym_dynamics import DynamicsFunctions
+from legged_envs.compat.isaac_gym.gym_names import NameFunctions
 from legged_envs.compat.isaac_gym.gym_pictures import PictureFunctions
 from legged_envs.compat.isaac_gym.gym_properties import PropertyFunctions
-from legged_envs.compat.isaac_gym.gym_queries import QueryFunctions
 from legged_envs.compat.isaac_gym.gym_states import StateFunctions
 from legged_envs.compat.isaac_gym.gym_tensors import TensorFunctions
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
@@ -35,7 +35,7 @@ from legged_envs.compat.isaac_gym.vectors import Transform, Vec3
 class Gym(
     AssetFunctions,
     ActuatorFunctions,
-    QueryFunctions,
+    NameFunctions,
     PropertyFunctions,
     StateFunctions,
     DofFunctions,

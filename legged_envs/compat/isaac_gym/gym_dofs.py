@@ -21,6 +21,14 @@ class DofFunctions:
         """Return the velocity of a joint, rad/s or m/s."""
         return float(_read_dof(env, handle)[1])
 
+    def get_joint_position(self, env: Env, handle: int) -> float:
+        """Return the position of a joint, rad or m. The handles of joints are those of DOFs."""
+        return self.get_dof_position(env, handle)
+
+    def get_joint_velocity(self, env: Env, handle: int) -> float:
+        """Return the velocity of a joint, rad/s or m/s."""
+        return self.get_dof_velocity(env, handle)
+
     def get_dof_target_position(self, env: Env, handle: int) -> float:
         """Return the target of a joint in mode POS, rad or m; 0 in another mode."""
         return float(_read_targets(env, DofDriveMode.DOF_MODE_POS)[_check(env, handle)])

@@ -1,18 +1,44 @@
 """`isaacgym.gymutil`: command lines and configurations. Drawings have names, but are not drawn."""
 
 import argparse
+import math
+import os
 import re
 import sys
+from bisect import bisect
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import numpy as np
+
 from legged_envs.checks import check_spelling
+from legged_envs.compat.isaac_gym import gymapi
 from legged_envs.compat.isaac_gym.enums import SimType
 from legged_envs.compat.isaac_gym.missing import make_missing_name_error
 from legged_envs.compat.isaac_gym.record import Record
 from legged_envs.compat.isaac_gym.records import SimParams
 from legged_envs.compat.isaac_gym.torch_utils import present_device
 from legged_envs.compat.isaac_gym.vectors import Vec3
+
+# A star import brings these modules too, as in Isaac Gym.
+__all__ = [
+    "AxesGeometry",
+    "LineGeometry",
+    "WireframeBBoxGeometry",
+    "WireframeBoxGeometry",
+    "WireframeSphereGeometry",
+    "argparse",
+    "bisect",
+    "draw_line",
+    "draw_lines",
+    "gymapi",
+    "math",
+    "np",
+    "os",
+    "parse_arguments",
+    "parse_device_str",
+    "parse_sim_config",
+]
 
 
 def parse_device_str(device: str) -> tuple[str, int]:

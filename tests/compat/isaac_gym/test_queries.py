@@ -216,3 +216,28 @@ def test_states_of_many_are_those_of_each() -> None:
     assert dofs.dtype == gymapi.DofState.dtype and len(dofs) == 2 * 8
     assert (dofs[8:] == gym.get_actor_dof_states(sim.envs[1], 1)).all()
     assert np.zeros(3, gymapi.DofState.dtype)["pos"].shape == (3,)
+
+
+def test_bodies_and_joints_are_found_by_the_name_of_their_actor() -> None:
+    sim = two_dogs()
+    env = sim.envs[1]
+    assert gym.get_rigid_handle(env, "ada", "FL_thigh") == 13 + 1
+    assert gym.get_joint_handle(env, "ada", "FR_hip_joint") == 8 + 2
+    assert gym.get_rigid_name(env, 13 + 1) == "FL_thigh"
+    assert gym.get_joint_name(env, 8 + 2) == "FR_hip_joint"
+    assert gym.get_rigid_handle(env, "bob", "FL_thigh") == -1
+    assert gym.get_joint_handle(env, "ada", "tail") == -1
+    for function in (gym.get_rigid_name, gym.get_joint_name):
+        with pytest.raises(ValueError, match="the handle of .* got 99"):
+            function(env, 99)
+    gym.prepare_sim(sim)
+    handle = gym.get_joint_handle(env, "ada", "FL_knee_joint")
+    assert gym.get_joint_position(env, handle) == gym.get_dof_position(env, handle)
+    assert gym.get_joint_velocity(env, handle) == 0.0
+
+
+def test_a_star_import_of_gymutil_brings_the_modules_that_codebases_use() -> None:
+    names: dict[str, object] = {}
+    exec("from legged_envs.compat.isaac_gym.gymutil import *", names)
+    for name in ("argparse", "bisect", "gymapi", "math", "np", "os", "parse_arguments"):
+        assert name in names, name
