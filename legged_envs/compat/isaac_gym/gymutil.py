@@ -38,6 +38,7 @@ __all__ = [
     "parse_arguments",
     "parse_device_str",
     "parse_sim_config",
+    "sys",
 ]
 
 

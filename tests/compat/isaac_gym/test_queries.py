@@ -228,7 +228,7 @@ def test_bodies_and_joints_are_found_by_the_name_of_their_actor() -> None:
     assert gym.get_rigid_handle(env, "bob", "FL_thigh") == -1
     assert gym.get_joint_handle(env, "ada", "tail") == -1
     for function in (gym.get_rigid_name, gym.get_joint_name):
-        with pytest.raises(ValueError, match="the handle of .* got 99"):
+        with pytest.raises(ValueError, match=r"the handle of .* got 99"):
             function(env, 99)
     gym.prepare_sim(sim)
     handle = gym.get_joint_handle(env, "ada", "FL_knee_joint")
