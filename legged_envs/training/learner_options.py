@@ -152,7 +152,7 @@ class ConstraintCfg(Configuration):
     """Share of the environments that act without exploration noise, from 0 to below 1. Mean costs
     are measured in these, because the limits are for a policy without noise. 0: in all."""
 
-    aim: float = 0.85
+    aim: float = 0.75
     """Mean cost that the method aims at, as a share of the limit. An evaluation has higher costs,
     because no robot stands in it."""
 
