@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from legged_envs.compat.user_task import UserTask
 
 OwnCfg: TypeAlias = Any
-"""Configuration in the format of another framework; each framework has classes of its own."""
+"""Configuration in the format of another framework; each framework has separate classes."""
 FLAG_DTYPES = (torch.bool, torch.int32, torch.int64)
 """Dtypes of flags that a method may return."""
 

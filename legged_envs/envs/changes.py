@@ -64,7 +64,7 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
         _check_value(value, path, hint)
         return value
     name, *rest = names
-    # Names are checked on the way down, so that an error names the first one that does not exist.
+    # Names are checked on the way down, so that an error names the first missing name.
     children, hints = _children(node, hint, path, where)
     check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
     child = children[name]

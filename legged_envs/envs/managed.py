@@ -34,7 +34,7 @@ class ManagedEnv:
 
     @property
     def _managers(self) -> "ManagerSet":
-        # getattr: a task without managers, and one that was closed, lacks the attribute.
+        # getattr: a task without managers, and a closed task, lacks the attribute.
         manager_set: ManagerSet | None = getattr(self.task, "managers", None)
         if manager_set is None:
             raise AttributeError(f"{type(self.task).__name__} has no managers, or was closed")

@@ -72,7 +72,7 @@ class MotionReport:
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
     """Measure how well a robot can perform a motion on flat ground.
 
-    All frames are measured, including those that are not valid.
+    All frames are measured, including invalid frames.
 
     Args:
         motion: The motion. Its names must be the names of ``robot``.

@@ -72,7 +72,7 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
 def join_header(header: Mapping[str, Any], tensors: bytes) -> bytes:
     """Return the bytes of a safetensors file with a header and the bytes of its tensors."""
     text = json.dumps(header, separators=(",", ":")).encode()
-    # Tensors begin at a multiple of 8 bytes.
+    # Tensors start at a multiple of 8 bytes.
     text += b" " * (-len(text) % SIZE_BYTES)
     return len(text).to_bytes(SIZE_BYTES, "little") + text + tensors
 

@@ -42,7 +42,7 @@ class Returns:
     """True if :meth:`finish` brings advantages to mean 0 and standard deviation 1."""
 
     continuation: torch.Tensor | None = None
-    """Probability κ that nothing but a done ends the return after a step. None: 1. Shape:
+    """Probability κ that only a done ends the return after a step. None: 1. Shape:
     (num_steps, num_envs) or (num_steps, num_envs, 1)."""
 
     def next_values(

@@ -34,7 +34,7 @@ class RLTask(UserTask):
     :class:`SimConfig` or dict among the arguments of its constructor.
 
     Episodes start with ``reset_idx(env_ids)``: one step after they were flagged where
-    :class:`VecEnvBase` steps, as the autoreset mode says in Gymnasium. Views are made in
+    :class:`VecEnvBase` steps, as the autoreset mode defines in Gymnasium. Views are made in
     ``set_up_scene`` and show the robots from ``scene.add(view)`` on.
 
     Args:

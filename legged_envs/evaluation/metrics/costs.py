@@ -22,11 +22,12 @@ class CostResults:
     cost_limits: dict[str, float]
     """Limit of the mean of each cost term per step."""
     broken_limits: dict[str, float]
-    """Share of the episodes whose mean exceeds the limit, of each cost term."""
+    """Share of the episodes with a mean above the limit, of each cost term."""
     discounted_costs: dict[str, float]
     """Sum of γ^t c_t over an episode from its step t = 0 on, mean over episodes."""
     cost_discount: float
-    """Discount factor γ per control step of `discounted_costs`: that of the task's trainings."""
+    """Discount factor γ per control step of `discounted_costs`: the discount of the task's
+    trainings."""
 
     def print_costs(self, console: Console) -> None:
         """Print a table of the costs. Print nothing without costs."""

@@ -114,7 +114,7 @@ class MimicEvaluation(CostResults):
     """Result of the evaluation of a policy on a mimic task.
 
     It covers each clip. If the task has episodes without a reference, in which robots follow
-    velocity commands, it covers these too. Costs are those of the episodes with a reference.
+    velocity commands, it covers these too. Costs are measured in the episodes with a reference.
     """
 
     episodes: int

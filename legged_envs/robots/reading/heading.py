@@ -75,7 +75,7 @@ def _joint_places(spec: mujoco.MjSpec) -> dict[str, np.ndarray]:
     model = spec.compile()
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    # The file can have the base at any heading, which says nothing about where it looks.
+    # The file can have the base at any heading, which does not show where it looks.
     base = data.body(spec.worldbody.bodies[0].name)
     to_base = base.xmat.reshape(3, 3).T
     places = {}

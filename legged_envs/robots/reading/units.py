@@ -29,7 +29,7 @@ def check_mesh_sizes(model: mujoco.MjModel) -> None:
 
 
 def note_wrong_inertias(model: mujoco.MjModel, height: float, notes: list[str]) -> None:
-    """Note the bodies whose inertia is that of a body larger than the robot.
+    """Note the bodies with an inertia that fits only a body larger than the robot.
 
     Args:
         model: Robot.

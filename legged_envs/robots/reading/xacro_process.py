@@ -1,4 +1,4 @@
-"""Expands a file of xacro in a process of its own, in which the file's expressions only calculate.
+"""Expands a file of xacro in a separate process, in which the file's expressions only calculate.
 
     python -P xacro_process.py robot.urdf.xacro
 
@@ -32,7 +32,7 @@ ALLOWED_NODES = (
 """Parts of Python that an expression can have. Functions and generators are not among them."""
 
 FORBIDDEN_NAMES = frozenset({"vars", "type", "mro", "format", "format_map"})
-"""Names that lead from a value to the insides of Python. Those that begin with ``_`` do too."""
+"""Names that lead from a value to the insides of Python. Names that start with ``_`` do too."""
 
 
 def check_expression(text: str) -> None:
