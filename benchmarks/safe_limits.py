@@ -19,9 +19,11 @@ import torch
 
 from legged_envs.envs.cost_suites import LEVELS, SUITE, SUITE_FILES
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
+from legged_envs.evaluation.standing import standing_costs
 from legged_envs.managers import CostTermCfg
 from legged_envs.mdp import costs
 from legged_envs.policy.lookup import policy_and_task
+from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.kind import kind_of
 
 ACCELERATIONS = (50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 600.0, 800.0)
@@ -146,6 +148,22 @@ def calibrated(values: dict[str, torch.Tensor], counted: torch.Tensor) -> dict[s
     return entries
 
 
+def with_standing(task_id: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of a task with the cost of a robot that stands, ``standing``.
+
+    A limit below it could not be kept by standing.
+    """
+    terms = {}
+    for name, entry in entries.items():
+        terms[name] = CostTermCfg(
+            getattr(costs, entry["function"]), limit=1.0, params=entry["params"]
+        )
+    cfg = make_task_cfg(task_id)
+    cfg.costs = terms
+    standing = standing_costs(task_id, cfg)
+    return {name: {**entry, "standing": rounded(standing[name])} for name, entry in entries.items()}
+
+
 def main() -> None:
     """Calibrate the tasks that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -173,7 +191,7 @@ def main() -> None:
             "policies": len(paths) if arguments.policies else "pretrained",
             "episodes": arguments.episodes,
             "seed": EVALUATION_SEED,
-            "costs": calibrated(values, counted),
+            "costs": with_standing(task_id, calibrated(values, counted)),
         }
         path.write_text(json.dumps(content, indent=1) + "\n")
         print(task_id, json.dumps(content["tasks"][task_id]["costs"], indent=1))

@@ -43,6 +43,7 @@ from legged_envs.training.restore import resume_training, start_warm, state_of_p
 from legged_envs.training.results import export_policy, write_results
 from legged_envs.training.schedule import Schedule
 from legged_envs.training.snapshots import Snapshots
+from legged_envs.training.standing_check import check_standing
 from legged_envs.training.stop import StopRequest
 from legged_envs.training.threads import limit_threads
 from legged_envs.wrappers.adapters.rsl_rl import RslRlVecEnv
@@ -65,8 +66,8 @@ def train(cfg: TrainCfg) -> Path:
     cfg = resuming_after_failure(cfg)
     with processes.joined():
         prepared = agreed(prepare(cfg))
-        console = Console(quiet=not processes.is_first())
-        return Trainer(prepared, console).run()
+        check_standing(prepared)
+        return Trainer(prepared, Console(quiet=not processes.is_first())).run()
 
 
 class Trainer:
@@ -306,8 +307,7 @@ class Trainer:
         """
         algorithm = self.algorithm
         steps = self.prepared.algo.steps_per_env
-        # Each update has separate random numbers, so that they do not depend on how many numbers
-        # the update before drew, which differs between one process and several.
+        # The update before draws more numbers in several processes than in one.
         torch.manual_seed(hash_64(f"{self.cfg.seed}/update {self.iteration}"))
         begun = time.perf_counter()
         observation = self.env.get_observations()

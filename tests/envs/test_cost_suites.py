@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 import torch
 
-from benchmarks.safe_limits import ACCELERATIONS, calibrated
+from benchmarks.safe_limits import ACCELERATIONS, calibrated, with_standing
 from legged_envs import make_task_cfg
 from legged_envs.envs.cfg import override
 from legged_envs.envs.cost_suites import LEVELS, SUITE, read_suite, suite_costs, suite_name
+from legged_envs.training.learner_options import ConstraintCfg, LagrangeCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
+from legged_envs.training.standing_check import check_standing
+from legged_envs.training.trainer import train
 
 GO2 = "Legged/Go2-Flat-v0"
 MEDIUM = f"{SUITE}/Go2-Flat/medium"
@@ -114,3 +119,42 @@ def test_a_calibration_counts_what_exceeds_the_median_until_the_episode_ends() -
     assert entries["joint_acceleration"]["params"] == {"max_acceleration": 200.0}
     assert entries["joint_acceleration"]["loose"] == pytest.approx(0.04 / 1.3, rel=0.01)
     assert entries["body_contact"]["loose"] == 0.025
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_a_standing_robot_keeps_every_limit_of_the_suite(task_id: str) -> None:
+    entries = TASKS[task_id]["costs"]
+    measured = with_standing(task_id, entries)
+    for name, entry in entries.items():
+        assert entry["standing"] == pytest.approx(measured[name]["standing"], rel=0.01, abs=1e-6)
+        for level in LEVELS:
+            assert entry["standing"] < entry[level]
+
+
+def standing_in(changes: dict[str, Any], **options: Any) -> None:
+    algo = PPOCfg(**options)
+    check_standing(prepare(TrainCfg(GO2, algo=algo, changes=changes, video=False)))
+
+
+def test_a_limit_that_a_standing_robot_breaks_is_named_before_the_first_update() -> None:
+    # Four feet carry the weight: without an allowance, a foot has at least a quarter of it.
+    changes = {"costs": MEDIUM, "costs.foot_contact_force.params": {"allowed": 0.0}}
+    method = ConstraintCfg(method="p3o")
+    with pytest.raises(
+        ValueError, match=r"foot_contact_force\.limit is 0\.1,.* 0\.[23]\d+ per step"
+    ):
+        standing_in(changes, constraint=method)
+    with pytest.raises(ValueError, match=r"foot_contact_force"):
+        standing_in(changes, lagrange=LagrangeCfg(enabled=True))
+    standing_in({**changes, "costs.foot_contact_force.limit": 0.9}, constraint=method)
+    standing_in(changes, constraint=replace(method, costs=("energy",)))
+    standing_in(changes)
+
+
+def test_a_training_checks_what_a_standing_robot_has(tmp_path: Path) -> None:
+    changes = {"costs": MEDIUM, "costs.foot_contact_force.params": {"allowed": 0.0}}
+    algo = PPOCfg(constraint=ConstraintCfg(method="p3o"))
+    cfg = TrainCfg(GO2, algo=algo, changes=changes, num_envs=2, run_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match="a robot that stands"):
+        train(cfg)
+    assert not (tmp_path / "run").exists()

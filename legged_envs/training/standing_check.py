@@ -1,0 +1,47 @@
+"""Check of the limits of a constrained training against the costs of a robot that stands."""
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.evaluation.standing import standing_costs
+from legged_envs.training.options import PPOCfg
+from legged_envs.training.prepare import Prepared
+
+
+def check_standing(prepared: Prepared) -> None:
+    """Check that a robot that stands keeps the limits that a training constrains.
+
+    A method that must lower a cost below that of standing makes robots jump or fall.
+
+    Args:
+        prepared: Checked options and task of the training.
+
+    Raises:
+        ValueError: If a limit is below the cost of a robot that holds its default pose.
+    """
+    algo = prepared.algo
+    if not isinstance(algo, PPOCfg) or prepared.checkpoint is not None:
+        return
+    names = _constrained_costs(algo, prepared.task)
+    if not names:
+        return
+    costs = standing_costs(prepared.cfg.task_id, prepared.task)
+    for name in names:
+        limit = prepared.task.costs[name].limit
+        cost = costs.get(name, 0.0)
+        if cost > limit:
+            raise ValueError(
+                f"costs.{name}.limit is {limit:g}, and a robot that stands already has {cost:.3g} "
+                f"per step: raise the limit with --changes costs.{name}.limit, or name only other "
+                "costs with --constraint.costs"
+            )
+
+
+def _constrained_costs(algo: PPOCfg, task: TaskCfg) -> tuple[str, ...]:
+    """Return the names of the costs that a method keeps under their limits."""
+    if algo.constraint.method == "none":
+        if not algo.lagrange.enabled:
+            return ()
+        return algo.lagrange.costs or tuple(task.costs)
+    chosen = algo.constraint.costs
+    if algo.constraint.method == "lagrange":
+        chosen = chosen or algo.lagrange.costs
+    return chosen or tuple(task.costs)
