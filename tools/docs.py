@@ -233,19 +233,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
 
 
 def _describe_film(stem: str) -> str:
-    """Return what a film of the gallery shows: a task, or a kind of terrain.
+    """Return what a film of the gallery shows: the robot, and its task or kind of terrain.
 
     Args:
         stem: Name of the file, without its ending.
     """
-    from legged_envs.policy.shipped import SHIPPED
+    from tools.gallery import find_films
 
-    kind = stem.removeprefix("terrain_")
-    if kind != stem:
-        return f"Legged/Go2-Rough-v0 on {kind.replace('_', ' ')}"
-    for task_id, policy in SHIPPED.items():
-        if policy.stem == stem:
-            return task_id
+    films = find_films()
+    if stem in films:
+        return f"{films[stem].text} ({films[stem].task_id})"
     raise SystemExit(f"docs/gallery/{stem}.mp4 shows no task with a pretrained policy: remove it")
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from legged_envs.evaluation.curve_labels import Bound, Bounds, make_title, plain_label
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -33,6 +35,13 @@ LABEL_HEIGHT = 0.6
 
 LEGEND_LINE_HEIGHT = 0.24
 """Height of a line of the legend above the plots of `draw_curves`, inches."""
+
+TITLE_SIZE = 9.5
+"""Size of the letters of a plot's title of `draw_curves`, points. Titles with a unit and a limit
+are as wide as a plot."""
+
+FARTHEST_BOUND = 1.5
+"""Distance beyond the curve up to which a goal or limit is drawn, in heights of the curve."""
 
 MOST_INTERVALS = 4
 """Largest number of intervals between the numbers of an axis. Numbers take most of the time."""
@@ -85,12 +94,14 @@ TRACKING_ERRORS = {
 # --- learning curves ------------------------------------------------------------------------------
 
 
-def plot_learning_curve(curve: Curve, path: Path) -> None:
-    """Draw a learning curve as a PNG."""
-    draw_curves({"": [curve]}).savefig(path, dpi=110)
+def plot_learning_curve(curve: Curve, path: Path, bounds: Bounds, title: str) -> None:
+    """Draw a learning curve as a PNG, with the goals and limits of its columns and a title."""
+    draw_curves({"": [curve]}, bounds, title).savefig(path, dpi=110)
 
 
-def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
+def draw_curves(
+    groups: Mapping[str, Sequence[Curve]], bounds: Bounds | None = None, title: str = ""
+) -> "Figure":
     """Draw the columns of learning curves over million environment steps.
 
     A group of several runs is drawn as its mean, and a band from the lowest to the highest run. The
@@ -98,6 +109,8 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
 
     Args:
         groups: Name of a group → learning curves of its runs.
+        bounds: Goals and limits of columns, which are drawn as dashed lines. None: there are none.
+        title: Title of the figure. Empty: there is none.
 
     Raises:
         ValueError: If the curves have too many columns.
@@ -113,15 +126,15 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
     # Number of rows, rounded up.
     num_rows = -(-len(names) // CURVE_COLUMNS)
     # A figure without pyplot needs no display and leaves no state behind.
-    legend_height = LEGEND_LINE_HEIGHT * len(groups)
+    legend_height = LEGEND_LINE_HEIGHT * (len(groups) + bool(title))
     height = PLOT_HEIGHT * num_rows + LABEL_HEIGHT + legend_height
     figure = Figure((PLOT_WIDTH * CURVE_COLUMNS, height))
     _place_plots(figure, num_rows, CURVE_COLUMNS, legend_height, gap=NUMBERS_WIDTH)
     for position, name in enumerate(names, start=1):
-        title = _plain_label(name.replace("_", " "))
+        bound = None if bounds is None else bounds.get(name)
         axis = figure.add_subplot(num_rows, CURVE_COLUMNS, position)
         # With a height given, Matplotlib does not measure all numbers to find one.
-        axis.set_title(title, y=1.0)
+        axis.set_title(plain_label(make_title(name, bound)), y=1.0, fontsize=TITLE_SIZE)
         axis.locator_params(nbins=MOST_INTERVALS)
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
@@ -129,11 +142,31 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
             with_column = [curve for curve in curves if name in curve[0] or name in curve[-1]]
             if with_column:
                 _draw_spread(axis, name, with_column, label, f"C{i}")
-    figure.supxlabel("million environment steps", fontsize="medium")
+        if bound is not None:
+            _draw_bound(axis, bound)
+    figure.supxlabel("million environment steps (costs: mean per step)", fontsize="medium")
+    figure.suptitle(plain_label(title), y=1.0 - 0.05 / height, fontsize="large")
     # All plots have the same groups: one legend serves all of them.
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", frameon=False, borderaxespad=0.2)
+    top = 1.0 - (LEGEND_LINE_HEIGHT / height if title else 0.0)
+    figure.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, top),
+        frameon=False,
+        borderaxespad=0.2,
+    )
     return figure
+
+
+def _draw_bound(axis: "Axes", bound: Bound) -> None:
+    """Draw a dashed line, if it is not so far away that the curve would become flat."""
+    low, high = axis.get_ylim()
+    axis.axhline(bound.value, color="tab:red", linestyle="--", linewidth=1.0)
+    reach = FARTHEST_BOUND * (high - low)
+    if not low - reach < bound.value < high + reach:
+        axis.set_ylim(low, high)
 
 
 def _place_plots(
@@ -200,7 +233,7 @@ def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, c
     if not lines:
         return
     if len(lines) == 1:
-        axis.plot(lines[0].steps, lines[0].values, color=colour, label=_plain_label(label))
+        axis.plot(lines[0].steps, lines[0].values, color=colour, label=plain_label(label))
         return
     # Runs have their rows at different steps: all are interpolated at the steps of any of them.
     all_steps = np.unique(np.concatenate([line.steps for line in lines]))
@@ -220,7 +253,7 @@ def _draw_spread(axis: "Axes", name: str, curves: Sequence[Curve], label: str, c
     # Number of points that all runs have reached.
     first_end = min(line.steps[-1] for line in lines)
     reached = int(np.searchsorted(steps, first_end, side="right"))
-    axis.plot(steps[:reached], mean[:reached], color=colour, label=_plain_label(label))
+    axis.plot(steps[:reached], mean[:reached], color=colour, label=plain_label(label))
     # The dashed part starts at the last point of the solid part.
     rest = slice(max(reached - 1, 0), None)
     axis.plot(steps[rest], mean[rest], color=colour, linestyle="--", linewidth=1.0)
@@ -238,17 +271,6 @@ def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
         finite = np.isfinite(values)
         if finite.any():
             yield Line(steps[finite], values[finite])
-
-
-def _plain_label(label: str) -> str:
-    """Return a path in a form that a legend shows.
-
-    Matplotlib hides labels that start with an underscore, and reads formulas between dollar signs.
-    """
-    escaped = label.replace("$", r"\$")
-    if label.startswith("_"):
-        return f"./{escaped}"
-    return escaped
 
 
 # --- imitation of clips ---------------------------------------------------------------------------
@@ -288,7 +310,7 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         _draw_tracking(axis, row)
         is_first_column = i % columns == 0
         has_none_below = i + columns >= len(curves)
-        axis.set_title(_plain_label(clip), y=1.0)
+        axis.set_title(plain_label(clip), y=1.0)
         axis.set(
             ylabel="error" if is_first_column else "",
             xlabel="phase of the clip" if has_none_below else "",
@@ -397,7 +419,7 @@ def draw_crossings(crossings: Mapping[str, Sequence[float | None]]) -> "Figure":
         xlabel="level",
         xticks=range(num_levels),
         yticks=range(num_kinds),
-        yticklabels=[_plain_label(kind) for kind in crossings],
+        yticklabels=[plain_label(kind) for kind in crossings],
     )
     figure.colorbar(image, label="episodes that cross their tile, %")
     return figure

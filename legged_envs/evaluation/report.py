@@ -17,6 +17,12 @@ from rich.table import Column
 from rich.table import Table as RichTable
 
 from legged_envs import __version__, system_checks
+from legged_envs.evaluation.curve_labels import (
+    Bound,
+    common_bounds,
+    make_bounds,
+    read_cost_limits,
+)
 from legged_envs.evaluation.run_results import (
     ABSENT,
     INCIDENTAL_OPTIONS,
@@ -237,7 +243,17 @@ def _learning_curves(groups: dict[str, list[Run]]) -> str:
             curves[label] = begun
     if not curves:
         return "There is no curve yet."
-    return svg(draw_curves(curves))
+    bounds = common_bounds(_bounds_of(run) for group in groups.values() for run in group)
+    return svg(draw_curves(curves, bounds))
+
+
+def _bounds_of(run: Run) -> dict[str, Bound]:
+    """Return the goals and limits of the columns of a run's learning curve."""
+    from legged_envs.evaluation.metrics.velocity import VelocityMetrics
+
+    # Only the evaluation of a task with a goal says when it was reached.
+    goal = VelocityMetrics.GOAL if "time_to_walk" in run.evaluation else {}
+    return make_bounds(goal, read_cost_limits(run.config["task"]))
 
 
 def svg(figure: "Figure") -> str:

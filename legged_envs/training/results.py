@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from legged_envs.envs import CoreVectorEnv
+from legged_envs.evaluation.curve_labels import make_bounds
 from legged_envs.evaluation.evaluator import EVALUATION_SEED
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation, without_nan
@@ -86,7 +87,10 @@ def write_results(
         report["time_to_walk"] = time_to_walk
     write_json(run_dir / EVALUATION, without_nan({**report, **result.as_dict()}))
     record_evaluation(run_dir / POLICY_FILE, {"seed": EVALUATION_SEED, **result.as_dict()})
-    plot_learning_curve(curve, run_dir / "learning_curve.png")
+    limits = {name: term.limit for name, term in prepared.task.costs.items()}
+    bounds = make_bounds(prepared.metrics.GOAL, limits)
+    title = f"{prepared.cfg.task_id}, seed {prepared.cfg.seed}"
+    plot_learning_curve(curve, run_dir / "learning_curve.png", bounds, title)
     # Only some metrics record velocities over time.
     tracking = getattr(result, "curves", None)
     if tracking:

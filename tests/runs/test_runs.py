@@ -22,8 +22,9 @@ from rich.console import Console
 
 import legged_envs.runs.trackers
 from legged_envs import cli
+from legged_envs.evaluation.curve_labels import common_bounds, make_bounds, read_cost_limits
 from legged_envs.evaluation.plots import draw_curves
-from legged_envs.evaluation.report import comparison, page
+from legged_envs.evaluation.report import _bounds_of, comparison, page
 from legged_envs.evaluation.run_results import Run, read_runs
 from legged_envs.runs.trackers import TRACKERS
 from legged_envs.training.checkpoint import read_checkpoint
@@ -365,20 +366,57 @@ def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs
     )  # what one update of one run had
 
 
+def test_curves_have_units_and_lines_of_goals_and_limits():
+    rows = [
+        {"env_steps": 1e6 * i, "lin_vel_error": 1.0 / i, "cost/foot_slip": 0.1 * i, "cost/far": 1.0}
+        for i in (1, 2, 4)
+    ]
+    bounds = make_bounds({"lin_vel_error": 0.3, "falls": 0.05}, {"foot_slip": 0.25, "far": 900.0})
+    figure = draw_curves({"": [rows]}, bounds, "Legged/Go2-Flat-v0, seed 7")
+    error, slip, far = figure.axes
+    assert figure.get_suptitle() == "Legged/Go2-Flat-v0, seed 7"
+    assert error.get_title() == "lin vel error, m/s (goal 0.3)"
+    assert slip.get_title() == "cost/foot slip (limit 0.25)"
+    assert far.get_title() == "cost/far (limit 900)"
+    for axis, value in ((error, 0.3), (slip, 0.25)):
+        assert list(axis.get_lines()[-1].get_ydata()) == [value, value]
+        assert axis.get_ylim()[0] < value < axis.get_ylim()[1]
+    # A limit that is far away leaves the curve its height.
+    assert far.get_ylim()[1] < 2.0
+
+
+def test_a_report_has_the_limits_on_which_its_runs_agree(run, tmp_path):
+    limits = read_cost_limits(Run(run).config["task"])
+    assert limits and set(limits) == set(Run(run).evaluation["cost_limits"])
+    one = make_bounds({"lin_vel_error": 0.25}, {"foot_slip": 0.1, "energy": 2.0})
+    two = make_bounds({}, {"foot_slip": 0.2, "body_contact": 0.5})
+    assert common_bounds([one, two]) == {
+        "lin_vel_error": ("goal", 0.25),
+        "cost/energy": ("limit", 2.0),
+        "cost/body_contact": ("limit", 0.5),
+    }
+    bounds = _bounds_of(Run(run))
+    assert bounds["lin_vel_error"] == ("goal", 0.25)
+    for name, limit in limits.items():
+        assert bounds[f"cost/{name}"] == ("limit", limit)
+
+
 def test_plots_titles_numbers_and_legend_of_curves_do_not_cover_each_other():
     """The room around plots is given, not measured: here it is measured."""
-    values = {f"loss {i}": -(10.0 ** (i - 3)) for i in range(6)}  # from −0.001 to −100
+    values = {f"loss {i}": -(10.0 ** (i - 3)) for i in range(4)}  # from −0.001 to −1
+    values |= {"cost/foot_contact_force": 30.0, "cost/joint_acceleration": -100.0}
+    bounds = make_bounds({}, {"foot_contact_force": 0.0668, "joint_acceleration": 0.0178})
     rows = [
         {"env_steps": 1e6 * step, **{k: step * v for k, v in values.items()}} for step in (1, 2)
     ]
-    figure = draw_curves({f"run {i}": [rows] for i in range(5)})
+    figure = draw_curves({f"run {i}": [rows] for i in range(5)}, bounds, "A title")
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
     parts = [axis.get_tightbbox(renderer) for axis in figure.axes]
     parts += [figure.legends[0].get_window_extent(renderer)]
     parts += [text.get_window_extent(renderer) for text in figure.texts]
-    assert len(parts) == 6 + 2
+    assert len(parts) == 6 + 3
     for i, part in enumerate(parts):
         assert part.x0 >= 0.0 and part.y0 >= 0.0
         assert part.x1 <= figure.bbox.x1 and part.y1 <= figure.bbox.y1
