@@ -47,7 +47,7 @@ def evaluate_folder(
 
     Raises:
         FileNotFoundError: If there are no run folders.
-        ValueError: If a run is not what its name says, or its method is not known.
+        ValueError: If a run does not fit its name, or its method is not known.
     """
     folders = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
     if not folders:
@@ -68,7 +68,7 @@ def evaluate_folder(
 
 
 def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
-    """Check that a run folder holds the training that its name says.
+    """Raise a ValueError if a run folder does not hold the training of its name.
 
     Raises:
         ValueError: If its method is not known, or its task, costs, seed or method differ.
@@ -93,7 +93,7 @@ def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
         named["method"] = run.method
     if trained != named:
         raise ValueError(
-            f"{str(run.folder)!r} was trained with {trained}, and its name says {named}: "
+            f"{str(run.folder)!r} was trained with {trained}, but is named for {named}: "
             "rename it or move it away"
         )
 

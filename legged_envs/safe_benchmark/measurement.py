@@ -20,7 +20,7 @@ BENCHMARK_SEED = EVALUATION_SEED + 1000
 """Seed of the episodes. Those of trainings and of the calibration have other seeds."""
 
 WORST_SHARE = 0.1
-"""Share of the episodes, those with the largest cost, whose mean is CVaR₀.₁."""
+"""Share of the episodes with the largest costs; CVaR₀.₁ is their mean."""
 
 
 def episode_costs(costs: torch.Tensor, alive: torch.Tensor) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The methods of the benchmark, and the class from which a method of your own is derived."""
+"""The methods of the benchmark, and the base class of your own methods."""
 
 import importlib.util
 import re
@@ -29,7 +29,7 @@ from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTermin
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 
 WARMUP_SHARE = 0.4
-"""Share of a training after which a wrapper begins to adapt, when robots can walk."""
+"""Share of a training after which a wrapper starts to adapt, when robots can walk."""
 
 METHOD_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 """Form of the name of a method, which is a part of the name of a run folder."""
@@ -39,7 +39,7 @@ PolicyFunction = Callable[..., torch.Tensor]
 
 
 class Method:
-    """A method of the benchmark. A subclass says what differs from the package's PPO.
+    """A method of the benchmark. A subclass defines the differences from the package's PPO.
 
     A method of another library overrides the three methods :meth:`train`, :meth:`policy` and
     :meth:`curve`. A method that changes options or wraps environments overrides :meth:`options` or
@@ -66,7 +66,12 @@ class Method:
         )
 
     def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
-        """Return the training environments with the wrappers of the method."""
+        """Return the training environments with the wrappers of the method.
+
+        Args:
+            envs: Training environments.
+            run: The run.
+        """
         return envs
 
     def train(self, run: BenchmarkRun) -> None:
@@ -82,7 +87,8 @@ class Method:
     def policy(self, run: BenchmarkRun) -> PolicyFunction:
         """Return the trained policy of a run, without exploration noise.
 
-        A policy of several observation groups has their names in an attribute ``inputs``.
+        It returns actions of shape (n, num_actions). A policy of several observation groups has
+        their names in an attribute ``inputs``.
         """
         return load_policy(run.folder)
 
@@ -96,7 +102,7 @@ class Method:
 
     def words(self, run: BenchmarkRun) -> list[str]:
         """Return the words after ``legged-envs`` of a command that trains a run."""
-        # The folder of the run is runs/NAME in that of the benchmark.
+        # The folder of the run is runs/NAME in the benchmark's folder.
         folder = str(run.folder.parents[1])
         words = ["benchmark", "safe", "--run", run.name, "--methods", self.source or self.name]
         words += ["--folder", folder, "--num-envs", str(run.num_envs)]
@@ -152,7 +158,7 @@ class LagrangianWrapper(Method):
 
 
 def warmup_steps(options: TrainCfg) -> int:
-    """Return the control steps of each robot before a wrapper begins to adapt."""
+    """Return the control steps of each robot before a wrapper starts to adapt."""
     # The folder of a training that is continued is not empty.
     prepared = prepare(replace(options, run_dir=None))
     assert prepared.cfg.iterations is not None
@@ -160,7 +166,7 @@ def warmup_steps(options: TrainCfg) -> int:
 
 
 def shipped_methods() -> dict[str, Method]:
-    """Return the methods that ship with the package by name, the unconstrained one first."""
+    """Return the methods of the package by name, first the unconstrained one."""
     methods: dict[str, Method] = {}
     for name in get_args(ConstraintMethodName):
         methods[name] = OptionMethod(name)
@@ -173,7 +179,7 @@ def find_methods(words: Sequence[str]) -> dict[str, Method]:
     """Return the methods that ``--methods`` asks for, by name.
 
     Args:
-        words: Names of methods, ``all`` for all that ship, and ``FILE.py:Class`` or
+        words: Names of methods, ``all`` for all methods of the package, and ``FILE.py:Class`` or
             ``module:Class`` for others.
 
     Raises:
@@ -230,7 +236,13 @@ def load_method(word: str) -> Method:
 
 
 def check_new_name(word: str, name: str, shipped: dict[str, Method]) -> None:
-    """Raise a ValueError if the name of a loaded method is taken, or no name of a folder."""
+    """Raise a ValueError if the name of a loaded method is taken, or no name of a folder.
+
+    Args:
+        word: Word of ``--methods`` from which the method was loaded.
+        name: Name of the method.
+        shipped: Methods of the package, by name.
+    """
     if not METHOD_NAME.fullmatch(name):
         raise ValueError(
             f"--methods {word}: its name must be lower case, digits and underscores, got {name!r}"
@@ -240,5 +252,10 @@ def check_new_name(word: str, name: str, shipped: dict[str, Method]) -> None:
 
 
 def command_of(method: Method, run: BenchmarkRun) -> str:
-    """Return the command line that trains a run."""
+    """Return the command line that trains a run.
+
+    Args:
+        method: Method of the run.
+        run: The run.
+    """
     return shlex.join(["legged-envs", *method.words(run)])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional
 
 ALL = "all"
-"""Word that stands for every method that ships with the package."""
+"""Word that stands for all methods of the package."""
 
 EPISODES = 1024
 """Number of episodes of an evaluation, by the protocol."""
@@ -27,7 +27,7 @@ class BenchmarkCfg:
     """Levels of the limits: loose, medium, tight."""
 
     methods: tuple[str, ...] = (ALL,)
-    """Methods: all, names such as none and p3o, or FILE.py:Class for a method of your own. none is
+    """Methods: all, names such as none and p3o, or FILE.py:Class for your own method. none is
     the unconstrained policy, which all others are compared with."""
 
     seeds: int = 5
@@ -51,7 +51,7 @@ class BenchmarkCfg:
     """Name and version of the suite of costs and limits. None: SafeLegged-v1, the present one."""
 
     iterations: int | None = None
-    """Number of updates of each training. None: the task's, as the protocol has it."""
+    """Number of updates of each training. None: the task's number, as in the protocol."""
 
     num_envs: int = 768
     """Number of robots of each training."""

@@ -34,19 +34,20 @@ body > div:has(> figure) {
 meter { width: 6rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 </style>"""
-"""Style of the page in addition to that of reports: wide tables scroll, and do not break words."""
+"""Style of the page in addition to the style of reports: wide tables scroll, and do not break
+words."""
 
 EXPLANATION = """
 <p>J is the mean of a cost per control step, over an episode, then over episodes; d is its limit. A
 seed is feasible if J/d ≤ 1 for every cost. Numbers are interquartile means over n seeds, with 95 %
 intervals of a stratified bootstrap (Agarwal et al. 2021); n = 1 has no interval. The relative error
-is the mean of the velocity error and of the yaw rate error, each divided by that of the
+is the mean of the velocity error and of the yaw rate error, each divided by the error of the
 unconstrained policy (method none). Policies are evaluated without exploration noise on unseen
-episodes. Distance is that in the commanded direction; the second number is what the command asks
-for. The share of episodes above a limit and CVaR₀.₁, the mean over the worst tenth of the episodes,
-are those of the cost for which they are largest. Updates above a limit count the robots in
+episodes. Distance is measured in the commanded direction; the second number is the commanded
+distance. The share of episodes above a limit and CVaR₀.₁, the mean over the worst tenth of the
+episodes, are given for the cost with the largest values. Updates above a limit count the robots in
 training, which have exploration noise. steps/s is the median over updates; it depends on the
-machine and on what else runs there.</p>
+machine and its other programs.</p>
 """
 """HTML that explains the columns of the tables."""
 

@@ -68,7 +68,7 @@ def trial_runs(runs: Sequence[BenchmarkRun], methods: Mapping[str, Method]) -> I
     for run in runs:
         method = methods[run.method]
         setting = (run.task, run.level, run.method)
-        # Runs that differ in their seed alone are checked once.
+        # Runs that differ only in their seed are checked once.
         if setting not in iterations:
             prepared = prepare(replace(method.options(run), run_dir=None))
             iterations[setting] = prepared.cfg.iterations

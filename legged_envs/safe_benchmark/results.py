@@ -24,7 +24,7 @@ class CostResult:
     ratio: float
     """J / d. At most 1 where the limit is kept."""
     exceeded: float
-    """Share of the episodes whose mean is above the limit."""
+    """Share of the episodes with a mean above the limit."""
     cvar: float
     """CVaR₀.₁: mean over the tenth of the episodes with the largest mean."""
 
@@ -124,7 +124,7 @@ def read_result(path: Path) -> RunResult:
     """Read the file of a result.
 
     Raises:
-        ValueError: If the file is no result, or its name is not that of its run.
+        ValueError: If the file is no result, or its name differs from its run.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -167,7 +167,7 @@ def read_results(folder: Path, suite: str) -> list[RunResult]:
         if result.suite != suite:
             raise ValueError(
                 f"{str(folder)!r} has results of {suite} and of {result.suite} ({result.name}): "
-                "keep each version in a folder of its own"
+                "keep each version in a separate folder"
             )
         check_limits(result)
     check_distinct(results)
@@ -175,7 +175,7 @@ def read_results(folder: Path, suite: str) -> list[RunResult]:
 
 
 def check_limits(result: RunResult) -> None:
-    """Raise a ValueError if costs or limits of a result are not those of its suite."""
+    """Raise a ValueError if costs or limits of a result differ from its suite."""
     tasks = read_suite(result.suite)["tasks"]
     check_known(f"{result.suite} has no limits for", (result.task_id,), tasks, "tasks")
     costs = tasks[result.task_id]["costs"]

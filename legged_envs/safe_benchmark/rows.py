@@ -97,10 +97,10 @@ def column(values: Sequence[float]) -> np.ndarray:
 
 
 def relative_error(result: RunResult, baseline: Sequence[RunResult]) -> float:
-    """Return the tracking error of a run relative to that of the unconstrained policy.
+    """Return the tracking error of a run relative to the unconstrained policy.
 
-    It is the mean of two ratios, that of the velocity error and that of the yaw rate error, each
-    to the mean error of the unconstrained seeds.
+    It is the mean of two ratios, of the velocity error and of the yaw rate error, each to the mean
+    error of the unconstrained seeds.
 
     Args:
         result: The run.

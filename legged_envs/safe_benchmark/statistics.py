@@ -1,6 +1,6 @@
 """Statistics over seeds: interquartile means, bootstrap intervals, profiles and improvement.
 
-The formulas are those of Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
+The formulas follow Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
 Statistical Precipice". Interquartile mean and probability of improvement come from their library
 rliable. Its bootstrap needs arch < 8, which cannot be imported with pandas 3, so the resampling of
 its class StratifiedBootstrap stands here, with the percentile intervals that it has by default.
