@@ -162,15 +162,12 @@ def _make_ppo(
     critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
     settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
+    settings = replace(settings, cost_stride=ppo.constraint.critic_stride)
     constraints = _make_cost_part(ppo, env.num_envs, core, settings.gamma * settings.gae_lambda)
     cost_critic = None
     if constraints is not None and constraints.num_costs:
         num_costs = constraints.num_costs
-        widths = ppo.constraint.critic_hidden
-        if widths is None:
-            # A smaller error of cost values is not worth a third network of full size.
-            widths = tuple(max(1, width // 2) for width in ppo.hidden)
-        cost_critic = make_network(sum(critic_inputs.sizes), num_costs, widths, ppo.activation)
+        cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
     expert = None
     if ppo.amp.amp_reward_weight:
         robot = core.cfg.robot

@@ -160,10 +160,10 @@ class ConstraintCfg(Configuration):
     """Share of the training, from 0 to 1, after which the method acts. Until then the policy learns
     as without constraints, to the bit. 0: it acts from the first update, as in the papers."""
 
-    critic_hidden: tuple[int, ...] | None = None
-    """Widths of the hidden layers of the critic of the costs, which has one output for each cost.
-    None: half of ``hidden``, which keeps a training within 10 % of its speed without constraints.
-    ``--lagrange.enabled`` has this critic too."""
+    critic_stride: int = 3
+    """Number n: the critic of the costs learns from every n-th row of a mini-batch, from other rows
+    in each pass. 1: from all rows, which takes n times as long. ``--lagrange.enabled`` uses it
+    too."""
 
     penalty: float = 0.5
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""

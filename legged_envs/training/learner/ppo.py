@@ -253,9 +253,12 @@ class PPO(Learner):
             report.update(part.prepare(self.storage, batches))
         prepared = [self._normalised(batch) for batch in batches]
         rows: list[dict[str, torch.Tensor]] = []
-        for _ in range(self.cfg.epochs):
+        for epoch in range(self.cfg.epochs):
             for batch, (actor_seen, critic_seen) in zip(batches, prepared, strict=True):
                 loss, terms = self._loss(batch, actor_seen, critic_seen)
+                if batch.cost_returns is not None:
+                    terms["cost_value"] = self._cost_value_loss(batch, critic_seen, epoch)
+                    loss = loss + self.cfg.value_loss * terms["cost_value"]
                 self._descend(loss)
                 rows.append(terms)
         self._update_normalizers()
@@ -287,10 +290,6 @@ class PPO(Learner):
         value = self._value_loss(self.critic.evaluate(*critic_seen), batch.values, batch.returns)
         loss = surrogate + self.cfg.value_loss * value - self.cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
-        if batch.cost_returns is not None:
-            values = self.cost_critic.evaluate(*critic_seen)
-            terms["cost_value"] = (values - batch.cost_returns).square().mean()
-            loss = loss + self.cfg.value_loss * terms["cost_value"]
         done = Pass(self.iteration, batch, actor_seen, mean)
         for part in self.parts:
             extra, numbers = part.learn(done)
@@ -343,6 +342,17 @@ class PPO(Learner):
         change = (values - before).clamp(-self.cfg.clip, self.cfg.clip)
         clipped = (before + change - returns).square()
         return torch.max(error, clipped).mean()
+
+    def _cost_value_loss(
+        self, batch: MiniBatch, critic_seen: list[torch.Tensor], epoch: int
+    ) -> torch.Tensor:
+        """Return the mean squared error of the values of the costs on every n-th row."""
+        assert batch.cost_returns is not None
+        stride = self.cfg.cost_stride
+        # Rows are in random order. Each pass has others, so that all of them are used.
+        rows = slice(epoch % stride, None, stride)
+        values = self.cost_critic.evaluate(*(part[rows] for part in critic_seen))
+        return (values - batch.cost_returns[rows]).square().mean()
 
     def _adapt_learning_rate(self, kl: float) -> None:
         """Lower the learning rate if the KL divergence is too large, raise it if too small."""

@@ -31,6 +31,8 @@ class PPOSettings:
     does."""
     value_loss: float = 1.0
     """Weight of the value function's loss in the total loss."""
+    cost_stride: int = 1
+    """Number n: the critic of the costs learns from every n-th row of a mini-batch."""
     entropy: float = 0.0
     """Weight of the policy's entropy in the loss."""
     schedule: Literal["fixed", "adaptive"] = "fixed"
