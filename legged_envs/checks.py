@@ -84,7 +84,7 @@ def _is_within(value: Any, least: float, most: float, above: float, below: float
     # The value itself is compared, not its float: a NumPy float32 rounds the bounds to its type.
     try:
         return bool(isfinite(value) and least <= value <= most and above < value < below)
-    except TypeError:
+    except (TypeError, OverflowError):  # An integer can be larger than any float.
         return False
 
 

@@ -69,3 +69,8 @@ def test_a_script_prints_a_mistake_in_one_line_and_a_defect_with_its_traceback(c
         print_mistake(type(defect), defect, defect.__traceback__)
     printed = capsys.readouterr().err
     assert "Traceback" in printed and "KeyboardInterrupt" in printed
+
+
+def test_an_integer_larger_than_any_float_is_no_finite_number() -> None:
+    with pytest.raises(ValueError, match="speed must be a finite number"):
+        check_number("speed", 10**400)

@@ -245,8 +245,9 @@ class Simulation(RobotQuantities, TableRepr):
             env_ids: Indices of the environments. Shape: (n,).
 
         Raises:
-            ValueError: The values have a wrong shape, or are negative although the parameter is not
-                ``"com"``, or are not 0 for a gain that a joint's actuator does not have.
+            ValueError: The values have a wrong shape, are not finite, or are negative although the
+                parameter is not ``"com"``, or are not 0 for a gain that a joint's actuator does not
+                have.
         """
         self._check_parameter(name, values, len(env_ids))
         # A copy in float32 is kept, so that get_parameter needs no access to the engine.
@@ -260,6 +261,8 @@ class Simulation(RobotQuantities, TableRepr):
             raise ValueError(
                 f"parameter {name!r} of {num_rows} environments needs shape {expected}, got {given}"
             )
+        if not torch.isfinite(values).all():
+            raise ValueError(f"parameter {name!r} must be finite, got NaN or infinity")
         if name != "com" and (values < 0.0).any():
             raise ValueError(
                 f"parameter {name!r} must not be negative, got {values.min().item():g}"

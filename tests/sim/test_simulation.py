@@ -1065,6 +1065,16 @@ def test_a_parameter_of_the_wrong_shape_is_refused_and_nothing_changes():
     assert torch.equal(sim.get_parameter("kp"), before)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["body_mass", "com", "kp"])
+def test_a_parameter_that_is_not_finite_is_refused_and_nothing_changes(name, value):
+    sim = make()
+    before = sim.get_parameter(name).clone()
+    with pytest.raises(ValueError, match=f"'{name}' must be finite"):
+        sim.set_parameter(name, torch.full_like(before, value), torch.arange(len(before)))
+    assert torch.equal(sim.get_parameter(name), before)
+
+
 def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
     sim = make()
     before = sim.get_state()

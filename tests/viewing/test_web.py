@@ -27,6 +27,7 @@ import torch
 import viser
 import websockets.sync.client as ws
 from chromium import FLAGS, SLOWLY, chromium
+from viser import _messages as messages
 from web_page import AHEAD, ID, Page, free_port, viewing, wait
 from websockets.exceptions import InvalidStatus
 
@@ -581,6 +582,27 @@ def test_a_value_that_the_page_cannot_send_is_kept_in_its_range(
         assert view.panel.controls[label].value == kept
         assert 0 <= view.session.core.num_steps - steps <= 8
         assert view.session.core.robot.root_pos_w.isfinite().all()
+
+
+def test_values_of_wrong_kinds_are_told_once_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with viewing() as view:
+        page = Page(view).read()
+        wait(lambda: len(view.server.get_clients()) == 1)
+        for value in ("fast", None, [1.0], {"a": 1}):
+            page.send(messages.GuiUpdateMessage(page.controls["vx [m/s]"], {"value": value}))
+        page.set("vx [m/s]", 0.75)
+    assert len(caplog.records) == 1
+    assert "\n" not in caplog.text.strip() and "'fast'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "header", [b"Host: [::1", b"Host: localhost\r\nCookie: legged-envs-token-%d=\xff"]
+)
+def test_headers_that_are_no_text_are_refused(header: bytes, guarded: int) -> None:
+    request = b"GET / HTTP/1.1\r\n" + header.replace(b"%d", b"%d" % guarded) + b"\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", guarded), timeout=5.0) as client:
+        client.sendall(request)
+        assert client.recv(100).startswith(b"HTTP/1.1 403 ")
 
 
 def test_a_mouse_that_holds_no_robot_is_ignored() -> None:

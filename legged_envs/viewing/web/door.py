@@ -66,7 +66,7 @@ class Door:
     def find_refusal(self, request: Request) -> str | None:
         """Return why a request is refused, None if it is accepted."""
         host = _single_header(request, "Host")
-        name = urlsplit(f"//{host}").hostname if host else None
+        name = _name_of(host)
         if name not in LOCAL_NAMES:
             return f"the page is at localhost, not at {name!r}: open the printed address"
         origins = request.headers.get_all("Origin")
@@ -87,8 +87,13 @@ class Door:
                 if name == self._cookie:
                     given.append(value)
         expected = self.token.encode()
-        # The time that a comparison takes must not tell how much of a guess is right.
-        return any(hmac.compare_digest(each.encode(), expected) for each in given)
+        for each in given:
+            # Bytes that are no text stand in a header as surrogates.
+            guess = each.encode(errors="replace")
+            # The time that a comparison takes must not tell how much of a guess is right.
+            if hmac.compare_digest(guess, expected):
+                return True
+        return False
 
     def check(self, answer: Answer) -> Answer:
         """Return a function that answers accepted requests like ``answer``, and refuses others."""
@@ -182,6 +187,14 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, dict):
         return len(value) <= LONGEST_LIST and all(map(_is_plain, [*value, *value.values()]))
     return False
+
+
+def _name_of(host: str | None) -> str | None:
+    """Return the name in a header ``Host``, None if there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname if host else None
+    except ValueError:  # Such as a bracket that is not closed.
+        return None
 
 
 def _single_header(request: Request, name: str) -> str | None:

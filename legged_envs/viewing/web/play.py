@@ -17,6 +17,7 @@ from legged_envs.system_checks import check_port
 from legged_envs.viewing.film import FRAMES_PER_SECOND
 from legged_envs.viewing.scenes import Scene
 from legged_envs.viewing.watch import make_watched_envs
+from legged_envs.viewing.web.client_mistakes import client_mistakes_told_once
 from legged_envs.viewing.web.session import Session
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def serving(port: int, token: str | None = None) -> "Iterator[viser.ViserServer]
     server.on_client_connect(_report_connection)
     server.on_client_disconnect(_report_disconnection)
     try:
-        yield server
+        with client_mistakes_told_once():
+            yield server
     finally:
         with redirect_stdout(io.StringIO()):
             server.stop()
