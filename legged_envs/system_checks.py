@@ -97,6 +97,14 @@ def has_display() -> bool:
         return bool(glfw.init())
 
 
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    # Linux tells them apart from those of the machine, e.g. for taskset and Slurm.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def check_port(host: str, port: int) -> None:
     """Check that a web page can be served at a port of this machine.
 

@@ -258,8 +258,8 @@ def parse(words: list[str], modules: Sequence[str] = ()) -> Callable[[], None]:
     check_known("unknown command", [name], VERBS, "commands")
     verb = VERBS[name]
     options = parse_options(name, words[1:])
-    if isinstance(options, SweepCfg):
-        # Each run of a sweep is a process, which must import the modules itself.
+    if isinstance(options, TrainCfg):
+        # The command that resumes a training, and each run of a sweep, import the modules again.
         options.imports = tuple(modules)
     return partial(verb.run, options)
 

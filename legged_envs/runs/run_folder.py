@@ -133,11 +133,20 @@ def describe_session(update: int = 0) -> dict[str, Any]:
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "update": update,
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([_program(), *sys.argv[1:]]),
         "hardware": _hardware(),
         "versions": _versions(),
         "commits": _commits(),
     }
+
+
+def _program() -> str:
+    """Return the name of the program of this process, without its folder."""
+    path = Path(sys.argv[0])
+    # `python -m legged_envs` is the same program as legged-envs.
+    if path.parts[-2:] == ("legged_envs", "__main__.py"):
+        return "legged-envs"
+    return path.name
 
 
 def write_session(folder: Path, update: int) -> None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import ray
 
+from legged_envs.system_checks import usable_cores
+
 CLIENT_SCHEME = "ray://"
 """Start of the address of a cluster in another network than this machine."""
 
@@ -59,7 +61,7 @@ def _start(cpus: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # A training of a sweep has the priority of a single training. Ray's own are less, by 15.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    cores = cores_of_this_machine()
+    cores = usable_cores()
     if cpus > cores:
         warnings.warn(
             f"--cpus-per-run {cpus} is more than the {cores} cores of this machine: the runs "
@@ -117,14 +119,6 @@ def _check_answers(address: str) -> None:
             f"--address {address}: no Ray cluster answers ({error}); start one there with "
             "'ray start --head'"
         ) from error
-
-
-def cores_of_this_machine() -> int:
-    """Return the number of cores that this process may use."""
-    # Linux distinguishes them from the addresses of the machine, e.g. for taskset and Slurm.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def check_resources(cpus: int, gpus: int) -> None:

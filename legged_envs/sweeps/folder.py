@@ -10,7 +10,7 @@ from typing import Any
 
 from legged_envs.runs.run_folder import write_json
 from legged_envs.sweeps.options import SweepCfg
-from legged_envs.sweeps.plan import SWEEP, PlannedRun, TrialRun, import_words, plan_runs
+from legged_envs.sweeps.plan import SWEEP, PlannedRun, TrialRun, plan_runs
 from legged_envs.system_checks import check_output
 from legged_envs.training.command import train_words
 from legged_envs.training.options import TrainCfg
@@ -59,7 +59,6 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
         ValueError: If an option, a path or a value is wrong.
     """
     runs = []
-    imports = import_words(cfg.imports)
     checked: dict[str, Prepared] = {}
     for planned in plan_runs(cfg):
         run_dir = folder.resolve() / RUNS / planned.name
@@ -73,7 +72,7 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
             TrialRun(
                 name=planned.name,
                 folder=str(run_dir),
-                command=shlex.join(["legged-envs", *train_words(training), *imports]),
+                command=shlex.join(["legged-envs", *train_words(training)]),
                 imports=list(cfg.imports),
                 working_directory=str(Path.cwd()),
                 cpus=cfg.cpus_per_run,

@@ -20,10 +20,6 @@ class SweepCfg(TrainCfg):
     threads: Annotated[int, Suppress] = 0
     """Set by the sweep for each run."""
 
-    imports: Annotated[tuple[str, ...], Suppress] = ()
-    """Modules that register tasks, which each run imports. The command line has them from
-    ``--import``."""
-
     resume: Path | None = None
     """Folder of an interrupted sweep to continue: finished runs are kept, interrupted ones continue
     from their checkpoints, and failed runs are tried again. The sweep fixes all options except the

@@ -132,14 +132,6 @@ def plan_runs(cfg: SweepCfg) -> list[PlannedRun]:
     return runs
 
 
-def import_words(modules: Sequence[str]) -> list[str]:
-    """Return the words of a command line that import modules."""
-    words = []
-    for module in modules:
-        words += ["--import", module]
-    return words
-
-
 def read_space(cfg: SweepCfg) -> Space:
     """Return what ``--grid`` and ``--random`` ask for.
 

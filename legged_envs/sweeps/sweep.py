@@ -17,10 +17,11 @@ from legged_envs.sweeps.cluster import check_resources, running_ray
 from legged_envs.sweeps.finished import is_finished
 from legged_envs.sweeps.folder import RUNS, STATE, make_runs, new_folder, read_runs, write_runs
 from legged_envs.sweeps.options import SweepCfg
-from legged_envs.sweeps.plan import TrialRun, import_words
+from legged_envs.sweeps.plan import TrialRun
 from legged_envs.sweeps.table import SweepTable, name_of
 from legged_envs.sweeps.trial import LOG, TrainingTrial
 from legged_envs.tables import shorten
+from legged_envs.training.command import import_words
 from legged_envs.training.prepare import MOST_THREADS, default_config
 
 PAGE = "report.html"

@@ -14,7 +14,8 @@ from ray import tune
 
 from legged_envs.runs.run_folder import CHECKPOINT, CURVE, lock_run_folder
 from legged_envs.sweeps.finished import is_finished, last_line, last_row
-from legged_envs.sweeps.plan import SWEEP, TrialRun, import_words
+from legged_envs.sweeps.plan import SWEEP, TrialRun
+from legged_envs.training.command import import_words
 
 REPORT_INTERVAL = 2.0
 """Time between two reports of a run to Tune, s."""

@@ -28,6 +28,7 @@ FREE_OPTIONS = (
     "video",
     "video_seconds",
     "tracker",
+    "imports",
 )
 """Names of the fields of ``TrainCfg`` that may change when a run is resumed.
 

@@ -1,5 +1,6 @@
 """The command line of a training, from its options."""
 
+from collections.abc import Sequence
 from dataclasses import Field, fields, is_dataclass
 from typing import Any, get_args
 
@@ -20,7 +21,15 @@ def train_words(cfg: TrainCfg) -> list[str]:
         (name,) = (name for name, kind in ALGORITHMS.items() if kind is type(cfg.algo))
         # Options of the algorithm follow its name.
         words += [name, *_option_words(cfg.algo, type(cfg.algo)(), "--")]
-    return ["train", cfg.task_id, *words]
+    return ["train", cfg.task_id, *words, *import_words(cfg.imports)]
+
+
+def import_words(modules: Sequence[str]) -> list[str]:
+    """Return the words of a command line that import modules."""
+    words = []
+    for module in modules:
+        words += ["--import", module]
+    return words
 
 
 def _option_words(options: Any, default: Any, prefix: str) -> list[str]:
@@ -33,7 +42,7 @@ def _option_words(options: Any, default: Any, prefix: str) -> list[str]:
     """
     words = []
     for option in fields(options):
-        if option.name in ("task_id", "algo"):
+        if option.name in ("task_id", "algo", "imports"):
             continue
         value = getattr(options, option.name)
         usual = getattr(default, option.name)

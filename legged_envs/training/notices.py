@@ -9,6 +9,7 @@ from rich.console import Console
 from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.runs.run_folder import EVALUATION
 from legged_envs.training import processes
+from legged_envs.training.command import import_words
 from legged_envs.training.options import TrainCfg
 
 RESULTS = ("policy.safetensors", "policy.onnx", EVALUATION, "learning_curve.png", "video.mp4")
@@ -70,7 +71,7 @@ def print_how_to_resume(console: Console, cfg: TrainCfg, run_dir: Path, is_wrapp
         command = f"TrainCfg({cfg.task_id!r}, resume=Path({str(run_dir)!r})) and the same wrappers"
     else:
         words = ["legged-envs", "train", cfg.task_id, "--resume", str(run_dir)]
-        command = shlex.join(words)
+        command = shlex.join(words + import_words(cfg.imports))
     if processes.count() > 1:
         command += f", in {processes.count()} processes of torchrun"
     console.print(f"interrupted; continue with: {command}", markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import arg, subcommand
+from tyro.conf import Suppress, arg, subcommand
 
 from legged_envs.configuration import Configuration
 from legged_envs.runs.motion_options import MotionFileOptions
@@ -149,3 +149,6 @@ class TrainCfg(MotionFileOptions, Configuration):
     tracker: Literal["tensorboard", "wandb", "mlflow"] = "tensorboard"
     """Tracker that logs the numbers of each update: TensorBoard files in the run folder, Weights &
     Biases or MLflow."""
+
+    imports: Annotated[tuple[str, ...], Suppress] = ()
+    """Modules that register tasks. The command line has them from ``--import``."""

@@ -1,7 +1,6 @@
 """Training run: learn a policy, evaluate it and write the run folder."""
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from legged_envs.runs.run_folder import (
     write_session,
 )
 from legged_envs.runs.trackers import TRACKERS, Track
+from legged_envs.system_checks import usable_cores
 from legged_envs.training import processes
 from legged_envs.training.algorithm import Algorithm, make_algorithm
 from legged_envs.training.checkpoint import resuming_after_failure
@@ -113,7 +113,7 @@ class Trainer:
 
         self.num_envs = processes.share_of(self.cfg.num_envs)
         """Number of environments of this process."""
-        torch.set_num_threads(self.cfg.threads or processes.own_cores() or os.cpu_count() or 1)
+        torch.set_num_threads(self.cfg.threads or processes.own_cores() or usable_cores())
         # Everything below that is drawn at random depends on this seed.
         torch.manual_seed(self.cfg.seed)
         envs = self._make_envs()

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import struct
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -26,6 +27,7 @@ from legged_envs.evaluation.curve_labels import common_bounds, make_bounds, read
 from legged_envs.evaluation.plots import draw_curves
 from legged_envs.evaluation.report import _bounds_of, comparison, page
 from legged_envs.evaluation.run_results import Run, read_runs
+from legged_envs.runs.run_folder import describe_session
 from legged_envs.runs.trackers import TRACKERS
 from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import PPOCfg, TrainCfg
@@ -58,6 +60,19 @@ def run(tmp_path_factory: pytest.TempPathFactory, short_evaluations: None) -> Pa
         wandb.teardown()  # its service still writes
     (folder / "video.mp4").write_bytes(FILM)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("path", "program"),
+    [
+        ("/site-packages/legged_envs/__main__.py", "legged-envs"),
+        ("/bin/legged-envs", "legged-envs"),
+        ("mine/__main__.py", "__main__.py"),
+    ],
+)
+def test_a_run_knows_the_command_that_began_it(path, program, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [path, "train", GO2, "--run-dir", "my runs"])
+    assert describe_session()["command"] == f"{program} train {GO2} --run-dir 'my runs'"
 
 
 def altered(run: Path, folder: Path, rise: float = 0.0, **training: object) -> Path:

@@ -21,6 +21,7 @@ from legged_envs.cli import command_line
 from legged_envs.cli.command_line import Verb
 from legged_envs.runs.run_folder import CHECKPOINT, CURVE, EVALUATION, lock_run_folder
 from legged_envs.sweeps.options import SweepCfg
+from legged_envs.system_checks import usable_cores
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.trainer import train
 
@@ -124,7 +125,7 @@ def test_more_threads_than_cores_give_a_warning_with_the_number(monkeypatch):
 
     begun = []
     monkeypatch.setattr("ray.init", lambda **options: begun.append(options["num_cpus"]))
-    cores = cluster.cores_of_this_machine()
+    cores = usable_cores()
     expected = f"--cpus-per-run {cores + 3} .* {cores} cores"
     with pytest.warns(UserWarning, match=expected), cluster.running_ray(None, cores + 3):
         pass
@@ -214,6 +215,7 @@ def test_the_process_of_a_run_imports_the_modules_that_the_sweep_was_given(tmp_p
     monkeypatch.setattr(command_line, "VERBS", {"sweep": Verb(SweepCfg, given.append)})
     cli.main(["sweep", "Own/Go2-v0", "--import", "own_tasks"])
     (run,) = make_runs(given[0], tmp_path / "sweep")
+    assert run["command"].count("--import") == 1
     words, modules = command_line.take_imports(shlex.split(run["command"]))
     assert modules == ["own_tasks"] and words[:3] == ["legged-envs", "train", "Own/Go2-v0"]
     # A resumed run that does not know its task names the task, not the checkpoint.
@@ -259,9 +261,12 @@ def skip_if_busy(log: Path) -> None:
 
 
 def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
+    # Ray starts a process for each core in advance, which takes seconds of each.
+    environment = os.environ | {"RAY_prestart_worker_first_driver": "0"}
     with log.open("ab") as file:
         return subprocess.Popen(
             [sys.executable, "-m", "legged_envs", "sweep", GO2, *words],
+            env=environment,
             stdout=file,
             stderr=subprocess.STDOUT,
         )
@@ -274,8 +279,8 @@ def test_an_interrupted_sweep_goes_on_and_a_run_that_fails_is_named_and_left_out
     first = folder / "runs" / "seed=1"
     second = folder / "runs" / "seed=2"
     # On all cores, so that the second run waits for the first.
-    words = ["ppo", "--seeds", "1", "2", "--cpus-per-run", str(os.cpu_count())]
-    words += ["--num-envs", "4", "--iterations", "40", "--episodes", "4", "--no-video"]
+    words = ["ppo", "--seeds", "1", "2", "--cpus-per-run", str(usable_cores())]
+    words += ["--num-envs", "4", "--iterations", "40", "--episodes", "1", "--no-video"]
     sweep = start([*words, "--sweep-dir", str(folder)], log)
     try:
         deadline = time.monotonic() + PATIENCE

@@ -41,6 +41,7 @@ from legged_envs.storage import MiniBatch
 from legged_envs.tasks.mimic import imitating
 from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.learner.mirror import MirroredHalf
+from legged_envs.training.notices import print_how_to_resume
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.threads import limit_threads
@@ -778,6 +779,25 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
     assert went_on["training"] == begun["training"] | {"resume": str(folder), "run_dir": None}
     report = json.loads((folder / "eval.json").read_text())
     assert report["env_steps"] > 0 and report["training_seconds"] >= 1.2 and report["episodes"] == 4
+
+
+def test_a_resumed_run_imports_the_modules_that_its_task_needs(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_tasks.py").write_text(
+        "import legged_envs\n"
+        "legged_envs.register('Own/Go2-v0', 'legged_envs.tasks.velocity:go2_flat')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    given = []
+    monkeypatch.setattr("legged_envs.training.trainer.train", given.append)
+    folder = tmp_path / "run"
+    cli.main(["train", "Own/Go2-v0", "--import", "own_tasks", "--run-dir", str(folder)])
+    folder.mkdir()
+    (folder / CHECKPOINT).touch()
+    print_how_to_resume(Console(width=300), given[0], folder, is_wrapped=False)
+    command = capsys.readouterr().out.split("continue with: ")[1].split()
+    assert command[-2:] == ["--import", "own_tasks"]
+    cli.main(command[1:])
+    assert given[1].resume == folder and given[1].imports == ("own_tasks",)
 
 
 def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
