@@ -22,6 +22,22 @@ import legged_envs  # noqa: F401
 
 torch.set_num_threads(1)
 
+
+def keep_to_one_core() -> None:
+    """Give each worker of pytest-xdist a core if there are as many workers as cores.
+
+    Otherwise the threads of one worker, which physics and trainings start for each core, wait for those of the others.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) >= len(cores):
+        os.sched_setaffinity(0, [cores[int(worker.removeprefix("gw")) % len(cores)]])
+
+
+keep_to_one_core()
+
 GO2 = "Legged/Go2-Flat-v0"
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rich.console import Console
 from robot_models import quadruped
 
 from benchmarks import loops
-from legged_envs import cli, make_task_cfg, registration
+from legged_envs import cli, registration
 from legged_envs.compat.legged_gym import LeggedRobotCfg
 from legged_envs.sweeps.options import SweepCfg
 from legged_envs.tasks import TASKS
@@ -48,18 +48,18 @@ SMALL = {
     "python -m benchmarks.storage": "--rounds 1",
     "python -m benchmarks.throughput": "--rounds 1 --quick",
     "python3 -m venv": "--without-pip",
+    "pytest --pyargs legged_envs.conformance": "-k falls_freely",
     "python examples/offline.py": "--updates 10 --episodes 2",
 }
 """Beginning of a command → the options that make it small. Trainings are made small by :func:`small_train`."""
 SAME_ON_EVERY_PAGE = (
     "legged-envs bench Legged/",
     "legged-envs crosscheck Legged/",
+    "pip install -c constraints.txt",
     "pip install legged-envs[",
     "python -m benchmarks.",
 )
-"""Beginnings of commands that use nothing of what a page makes: in the same words, they run for one page."""
-HAVE_RUN: set[str] = set()
-"""Those of these commands that this process has run without a mistake."""
+"""Beginnings of commands that use nothing of what a page makes: in the same words, they run for the first page alone."""
 SCRIPT_FOR_ISAAC_GYM = """
 from isaacgym import gymapi, gymutil
 args = gymutil.parse_arguments(custom_parameters=[{"name": "--task"}, {"name": "--headless", "action": "store_true"}])
@@ -75,20 +75,14 @@ OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")
 
 
 def small_train(cfg: TrainCfg) -> Path:
-    """One update of four robots, a short evaluation and, on a plane, a short film, whatever ``cfg`` asks for.
+    """One update of four robots and a short evaluation, whatever ``cfg`` asks for.
 
-    A film of rough ground takes a software renderer ten seconds; tests/viewing makes those.
+    Films, trackers and figures of trainings take seconds each: tests/viewing, tests/runs and tests/training make those.
     """
-    is_flat = make_task_cfg(cfg.task_id).scene.terrain is None
-    small = replace(
-        cfg,
-        num_envs=4,
-        iterations=1,
-        episodes=1,
-        video=cfg.video and is_flat,
-        video_seconds=0.2,
-    )
-    return Trainer(prepare(small), Console()).run()
+    small = replace(cfg, num_envs=4, iterations=1, episodes=1, video=False, tracker="tensorboard")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("legged_envs.training.results.plot_learning_curve", lambda *_: None)
+        return Trainer(prepare(small), Console()).run()
 
 
 def small_sweep(cfg: SweepCfg) -> Path:
@@ -106,6 +100,28 @@ def small_sweep(cfg: SweepCfg) -> Path:
     return folder
 
 
+def commands_of(line: str) -> Iterator[list[str]]:
+    """The commands of a line of bash, as words."""
+    for command in line.split(" && "):
+        words = shlex.split(command, comments=True)
+        if not words:
+            continue
+        words[0] = words[0].removeprefix(".venv/bin/")
+        if words[:3] == ["python", "-m", "legged_envs"]:
+            words = ["legged-envs", *words[3:]]
+        yield words
+
+
+def same_on_every_page(lines: Iterable[str]) -> set[str]:
+    """Which commands of lines of bash use nothing of what a page makes."""
+    commands = {" ".join(words) for line in lines for words in commands_of(line)}
+    return {
+        each
+        for each in commands
+        if each.startswith(SAME_ON_EVERY_PAGE) and "--policy" not in each.split()
+    }
+
+
 class Terminal:
     """A folder that looks like a clone with a robot in it, ``spot.urdf``, and what is done there.
 
@@ -117,24 +133,17 @@ class Terminal:
         self.folder, self._patch = folder, patch
         self._tasks, self._ids = dict(TASKS), set(gym.registry)
         self._paths: list[str] = []
+        self.elsewhere: set[str] = set()
+        """Commands of :data:`SAME_ON_EVERY_PAGE` that run for another page."""
 
     def run(self, line: str) -> None:
         """Run a line; AssertionError if one of its commands fails or cannot be run here."""
-        for command in line.split(" && "):
-            words = shlex.split(command, comments=True)
-            if words:
-                self._run([words[0].removeprefix(".venv/bin/"), *words[1:]])
-
-    def _run(self, words: list[str]) -> None:
-        if words[:3] == ["python", "-m", "legged_envs"]:
-            words = ["legged-envs", *words[3:]]
-        line = " ".join(words)
-        if line in HAVE_RUN:
-            return
-        small = next((more for start, more in SMALL.items() if line.startswith(start)), "")
-        self._run_small([*words, *small.split()])
-        if line.startswith(SAME_ON_EVERY_PAGE) and "--policy" not in words:
-            HAVE_RUN.add(line)
+        for words in commands_of(line):
+            command = " ".join(words)
+            if command in self.elsewhere:
+                continue
+            small = next((more for start, more in SMALL.items() if command.startswith(start)), "")
+            self._run_small([*words, *small.split()])
 
     def _run_small(self, words: list[str]) -> None:
         run = {
@@ -149,9 +158,7 @@ class Terminal:
         elif words[0] == "pytest" and "tests" in words[-1].split("/"):
             self._suite(*words[1:])
         elif words[0] == "pytest":
-            self._process(
-                sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]
-            )
+            assert pytest.main(["-q", "-p", "no:cacheprovider", *words[1:]]) == 0, words
         else:
             self.script(shlex.join(words))
 
@@ -230,16 +237,11 @@ class Terminal:
         assert "Would install" not in said and "does not provide" not in said, said
 
     def _install(self, folder: Path, name: str) -> None:
-        options = [
-            "--quiet",
-            "--no-index",
-            "--no-deps",
-            "--no-build-isolation",
-            "--prefix",
-            str(self.folder / "venv"),
-        ]
-        self._process(sys.executable, "-m", "pip", "install", *options, "-e", str(folder))
-        self.add_path(sysconfig.get_path("purelib", vars={"base": str(self.folder / "venv")}))
+        """Make a project known as an editable installation does, without the seconds that pip takes.
+
+        tests/properties/test_own_package.py installs one.
+        """
+        self.entry_points((folder / "pyproject.toml").read_text(), name)
         self.add_path(folder / "src")
 
     def add_path(self, path: Any) -> None:
@@ -247,14 +249,14 @@ class Terminal:
         self._paths.insert(0, str(path))
         self._patch.syspath_prepend(path)
 
-    def entry_points(self, text: str) -> None:
+    def entry_points(self, text: str, package: str = "page") -> None:
         """Name entry points, given as in a pyproject.toml, as an installed package does."""
         lines = []
         for group, points in tomllib.loads(text)["project"]["entry-points"].items():
             lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-        about = self.folder / "page-1.0.dist-info"
+        about = self.folder / f"{package}-1.0.dist-info"
         about.mkdir()
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: page\nVersion: 1.0\n")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
     def forget(self) -> None:

@@ -25,7 +25,7 @@ import gymnasium as gym
 import pytest
 import torch
 from safetensors import safe_open
-from terminal import make_terminal
+from terminal import make_terminal, same_on_every_page
 
 from legged_envs import cli
 from legged_envs.policy.policy import SHIPPED
@@ -60,6 +60,14 @@ def run_python(text: str, page: Path, names: dict[str, Any]) -> None:
     exec(compile(text, name_of(page), "exec", dont_inherit=True), names)
 
 
+def lines_of(page: Path) -> list[str]:
+    """The lines of the blocks of commands of a page."""
+    blocks = BLOCK.findall(page.read_text())
+    return [
+        line for language, _, text in blocks if language == "bash" for line in text.splitlines()
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_runs(page, terminal, request, capsys):
     names: dict[str, Any] = {"__name__": "page", "__file__": str(terminal.folder / "page.py")}
@@ -74,6 +82,8 @@ def test_what_a_page_shows_runs(page, terminal, request, capsys):
         names["task"] = request.getfixturevalue("legacy").Task(4)
     if page.parent != ROOT and page.parent.parent == ROOT / "examples":
         terminal.run(f"cd {name_of(page.parent)}")
+    earlier = PAGES[: PAGES.index(page)]
+    terminal.elsewhere = same_on_every_page(line for each in earlier for line in lines_of(each))
     for language, file, block in BLOCK.findall(text):
         if file:
             (terminal.folder / file).write_text(block)
@@ -112,6 +122,16 @@ def test_what_a_page_shows_runs(page, terminal, request, capsys):
 def test_a_command_that_is_wrong_is_found(line, terminal):
     with pytest.raises((AssertionError, ImportError)):
         terminal.run(line)
+
+
+def test_a_command_that_uses_nothing_of_its_page_runs_for_one_page():
+    lines = [
+        ".venv/bin/python -m benchmarks.storage  # and why",
+        "make play && legged-envs crosscheck Legged/Go2-Flat-v0",
+        "legged-envs crosscheck Legged/Go2-Flat-v0 --policy runs/mine",
+    ]
+    expected = {"python -m benchmarks.storage", "legged-envs crosscheck Legged/Go2-Flat-v0"}
+    assert same_on_every_page(lines) == expected
 
 
 def test_code_that_is_wrong_is_found():

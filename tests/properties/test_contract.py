@@ -93,13 +93,16 @@ def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(
 
 
 @pytest.mark.parametrize(
-    ("kind", "steps"), [*((kind, 25) for kind in KINDS), (ManagerTask, 500), (ROUGH, 500)]
+    ("kind", "steps", "first_envs"),
+    [*((kind, 25, (0, 2, 4)) for kind in KINDS), (ManagerTask, 500, (4,)), (ROUGH, 500, (4,))],
 )
-def test_robots_of_several_processes_are_those_of_one(kind, steps, random_actions, assert_same):
+def test_robots_of_several_processes_are_those_of_one(
+    kind, steps, first_envs, random_actions, assert_same
+):
     actions = random_actions(steps, 6)
     whole = stack(kind, AutoresetMode.SAME_STEP, 6, limit=steps // 4)
     parts = []
-    for first_env in (0, 2, 4):
+    for first_env in first_envs:
         part = stack(kind, AutoresetMode.SAME_STEP, 2, limit=steps // 4, first_env=first_env)
         parts.append(part)
     first, _ = whole.reset(seed=5)

@@ -90,6 +90,7 @@ def main(folder):
         results = {name: learn(name, folder / name) for name in CASES}
         values = torch.arange(40.0).view(10, 4)[processes.rank() * 7 :][:7].square()
         results["moments"] = processes.moments(values)
+        results["can_restart"] = processes.can_restart()
         torch.save(results, folder / f"{processes.rank()}.pt")
 
 

@@ -31,7 +31,7 @@ def torchrun(*words):
 def folder(tmp_path_factory):
     """The folder that two processes have written to."""
     folder = tmp_path_factory.mktemp("processes")
-    done = torchrun(str(WORKER), str(folder))
+    done = torchrun("--max-restarts", "1", str(WORKER), str(folder))
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -105,9 +105,12 @@ def test_each_process_says_in_one_line_what_is_wrong(tmp_path):
     assert not (run / CHECKPOINT).exists()
 
 
-def test_a_restart_needs_a_folder_to_go_on_from(tmp_path):
-    done = torchrun("--max-restarts", "1", *COMMAND)
-    assert "--run-dir" in done.stderr
+def test_a_restart_needs_a_folder_to_go_on_from(results, monkeypatch, capsys):
+    assert all(result["can_restart"] for result in results), "torchrun says so in the environment"
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    with pytest.raises(SystemExit):
+        command_line([*COMMAND[2:]])
+    assert "--run-dir" in capsys.readouterr().err
 
 
 def test_rsl_rl_is_refused_in_several_processes(monkeypatch):
