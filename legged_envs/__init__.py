@@ -18,7 +18,7 @@ if not (Path(__file__).parent / "wrappers").is_dir():
 from legged_envs.registration import register, register_tasks
 from legged_envs.tasks import make_task_cfg
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 """Version of the package."""
 
 __all__ = ["__version__", "make_task_cfg", "register"]

@@ -26,6 +26,8 @@ TASKS_MARK = "<!-- tasks -->"
 """Stands in a page for the table of ids."""
 COMMAND_LINE_MARK = "<!-- command line -->"
 """Stands in a page for the help of every command."""
+CARDS_MARK = "<!-- model cards -->"
+"""Stands in a page for the model cards of the pretrained policies."""
 FILMS_MARK = "<!-- films -->"
 """Stands in a page for the films of the gallery."""
 BENCHMARK_MARK = "<!-- safe benchmark -->"
@@ -225,11 +227,29 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
         markdown = markdown.replace(f"{TASKS_MARK}\n", _table_of_ids(docs.parent / "README.md"))
     if COMMAND_LINE_MARK in markdown:
         markdown = markdown.replace(COMMAND_LINE_MARK, command_line())
+    if CARDS_MARK in markdown:
+        markdown = markdown.replace(CARDS_MARK, model_cards())
     if FILMS_MARK in markdown:
         films = sorted((docs / "gallery").glob("*.mp4"))
         videos = [FILM.format(film.stem, _describe_film(film.stem)) for film in films]
         markdown = markdown.replace(FILMS_MARK, "\n".join(videos))
     return markdown
+
+
+def model_cards() -> str:
+    """Return the model cards of all pretrained policies, as sections of a page."""
+    from legged_envs.policy.card import make_card
+    from legged_envs.policy.lookup import policy_and_task
+    from legged_envs.policy.shipped import SHIPPED
+
+    sections = []
+    for task_id, file in SHIPPED.items():
+        policy, cfg, _ = policy_and_task(task_id)
+        card = make_card(policy.contract, cfg, file, is_shipped=True)
+        text = card.split("---\n", 2)[2]
+        # A card is a page of its own, here it is a section.
+        sections.append(re.sub(r"^#", "##", text, flags=re.MULTILINE))
+    return "\n".join(sections)
 
 
 def _describe_film(stem: str) -> str:

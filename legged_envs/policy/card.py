@@ -48,7 +48,7 @@ UNITS = {
 def write_card(
     path: Path, contract: Contract, cfg: TaskCfg, weights: Path, is_shipped: bool
 ) -> None:
-    """Write the model card of a policy.
+    """Write the model card of a policy, with the arguments of :func:`make_card`.
 
     Args:
         path: File to write.
@@ -56,6 +56,19 @@ def write_card(
         cfg: Its task.
         weights: Policy file, which may hold the results of an evaluation.
         is_shipped: True for a pretrained policy of this package.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(make_card(contract, cfg, weights, is_shipped), encoding="utf-8")
+
+
+def make_card(contract: Contract, cfg: TaskCfg, weights: Path, is_shipped: bool) -> str:
+    """Return the model card of a policy, in Markdown with front matter.
+
+    Args:
+        contract: Contract of the policy.
+        cfg: Its task.
+        weights: Policy file, which may hold the results of an evaluation.
+        is_shipped: True if the policy ships with this package.
     """
     licence = LICENCE if is_shipped else UNKNOWN_LICENCE
     completed = complete_contract(contract, cfg)
@@ -69,8 +82,7 @@ def write_card(
         _cost_section(cfg, evaluation),
         _licence_section(is_shipped),
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(parts), encoding="utf-8")
+    return "\n".join(parts)
 
 
 def _front_matter(contract: Contract, licence: str) -> str:
@@ -113,7 +125,7 @@ def _training_section(training: Mapping[str, Any]) -> str:
     for name, unit in UNITS.items():
         span = ranges.get(name)
         if isinstance(span, Sequence) and len(span) == 2:
-            rows.append((name, f"{span[0]:g} to {span[1]:g} {unit}"))
+            rows.append((name, f"{_span(span)} {unit}"))
     terrain = training["terrain"]
     ground = "a plane"
     if terrain is not None:
@@ -159,8 +171,9 @@ def _licence_section(is_shipped: bool) -> str:
 
 
 def _span(numbers: Sequence[float]) -> str:
-    low = min(numbers)
-    high = max(numbers)
+    # Plus zero: no −0 is written.
+    low = min(numbers) + 0.0
+    high = max(numbers) + 0.0
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 

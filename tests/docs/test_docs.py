@@ -28,6 +28,7 @@ from safetensors import safe_open
 from terminal import make_terminal, same_on_every_page
 
 from legged_envs import cli
+from legged_envs.policy.header import read_evaluation
 from legged_envs.policy.policy import SHIPPED
 from legged_envs.sim.quantities import ROBOT_QUANTITIES
 from legged_envs.sim.robot_state import RobotState
@@ -300,6 +301,12 @@ def check_pages(site: Path) -> None:
     robot = (site / "reference" / "robot.html").read_text()
     for name in ("lin_vel_b", "projected_gravity"):
         assert f'id="legged_envs.sim.RobotState.{name}"' in robot
+    cards = (site / "reference" / "policies.html").read_text()
+    sections = cards.split("trained on the task <code>")[1:]
+    assert len(sections) == len(SHIPPED)
+    for section in sections:
+        costs = read_evaluation(SHIPPED[section.partition("</code>")[0]])["costs"]
+        assert costs and all(f"<td>{value:.4f}</td>" in section for value in costs.values())
     help_text = (site / "reference" / "cli.html").read_text()
     assert all(f"usage: legged-envs {verb}" in help_text for verb in cli.VERBS)
     assert "install Node.js 20" in (site / "demo.html").read_text()
