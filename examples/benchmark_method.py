@@ -1,8 +1,8 @@
-"""A constraint method of your own in the benchmark: a penalty on the square of each excess over its limit.
+"""Your own constraint method in the benchmark: a penalty on the square of each excess over its limit.
 
     legged-envs benchmark safe --tasks Go2-Flat --methods none p3o examples/benchmark_method.py:Quadratic --seeds 5
 
-``QuadraticPenalty`` is the method, with the loss of the policy; ``Quadratic`` tells the benchmark to train with it.
+``QuadraticPenalty`` is the method, with the loss of the policy; ``Quadratic`` lets the benchmark train with it.
 """
 
 from dataclasses import replace

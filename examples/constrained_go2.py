@@ -1,6 +1,6 @@
 """Train Go2 three ways with rsl_rl's PPO: without constraints, with ConstraintsAsTerminations, with LagrangianReward.
 
-All three go on from one training in which the robot has begun to walk. Writes constrained_go2.png (reward, tracking
+All three continue one training in which the robot has started to walk. Writes constrained_go2.png (reward, tracking
 error, costs against their limits over training), results.md and results.json (unseen episodes) to the folder ``--out``.
 """
 
@@ -33,7 +33,7 @@ CHANGES = {"costs.joint_position.params.soft_limit": 0.5, "costs.joint_position.
 CHANGES |= {"costs.joint_velocity.params.soft_limit": 0.5, "costs.joint_velocity.limit": 0.025}
 CHANGES["costs.foot_slip.limit"] = 0.1  # in training, feet slip mostly by exploration
 CHANGES["commands.velocity.standing_fraction"] = (
-    0.0  # as in the evaluation: standing robots have costs of their own
+    0.0  # as in the evaluation: standing robots have separate costs
 )
 AIM = 1.05  # of each limit: exploration, pushes and starts of episodes cost too, and the evaluation counts none of them
 COMMON = 0.4  # of each training

@@ -1,4 +1,5 @@
-"""Go2 stumbles less on rough ground: a training of Legged/Go2-Rough-v0 goes on with LagrangianReward on that one cost.
+"""Go2 stumbles less on rough ground: a training of Legged/Go2-Rough-v0 continues with LagrangianReward on that one
+cost.
 
 Prints crossings, errors and costs on unseen episodes, before and after, and writes them to results.md in ``--out``.
 """
@@ -75,7 +76,7 @@ cfg = TrainCfg(
 cfg.iterations, cfg.episodes = args.updates, args.episodes
 cfg.changes = {
     "scene.terrain.first_levels": (0, 9)
-}  # a policy that knows them goes on at all levels
+}  # a policy that knows them continues at all levels
 after = json.loads((Trainer(prepare(cfg), Console(), wrap).run() / "eval.json").read_text())
 
 rows = [

@@ -1,4 +1,4 @@
-"""Drive a robot from policy.onnx and the contract in it, with NumPy, onnxruntime and MuJoCo alone.
+"""Drive a robot from policy.onnx and the contract in it, with only NumPy, onnxruntime and MuJoCo.
 
 legged-envs export Legged/Go2-Flat-v0 --folder go2    writes the files; then, with vx, vy in m/s and ωz in rad/s,
 python examples/deploy.py go2 0.8 0 0 window          walks until the window is closed, without "window" for 10 s.
@@ -39,7 +39,7 @@ class Controller:  # from a command and what a robot measures to the targets of 
             0.0 * self.scale,
             about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
         )
-        memory = about.get("memory", {})  # of the network; an episode begins with zeros
+        memory = about.get("memory", {})  # of the network; an episode starts with zeros
         self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
         self.terms = [term for terms in about["inputs"].values() for term in terms]
         self.gaits, self.stride = about.get("gait_command"), 0.0  # a gait may change while it walks
@@ -128,7 +128,7 @@ class Controller:  # from a command and what a robot measures to the targets of 
         return target
 
 
-class Ground:  # heights at points of the world, as the contract's entry "scan" says; a real robot has a map of them
+class Ground:  # heights at points of the world, as in the contract's entry "scan"; a real robot has a map of them
     def __init__(self, model):
         self.low, self.scale, self.heights = np.zeros(2), 1.0, np.zeros((2, 2))  # a plane
         if model.nhfield:

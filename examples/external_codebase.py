@@ -1,6 +1,6 @@
 """PPO on one page, in a project that only knows Gymnasium: the id names the package, nothing here imports it.
 
-With ``--cost-weight`` above 0 the reward pays for costs. Other ids are those of ``legged-envs list``: they take the
+With ``--cost-weight`` above 0 the reward pays for costs. ``legged-envs list`` shows other ids: they take the
 autoreset mode and report costs.
 """
 
@@ -57,7 +57,7 @@ def collect(observation):
         costs.append(info["cost"].mean())
         rewards.append(reward.mean())
         reward = reward - arguments.cost_weight * torch.from_numpy(info["cost"])
-        # The true next observation of a robot whose time was up is in final_obs; `after` starts its next episode.
+        # After a time-out, final_obs has the true next observation; `after` starts the next episode.
         following = torch.from_numpy(info["final_obs"]) if "final_obs" in info else after
         falls, ends = torch.from_numpy(terminated), torch.from_numpy(terminated | truncated)
         values = critic(observation).squeeze(1), critic(following).squeeze(1) * ~falls

@@ -30,8 +30,8 @@ ID = "Legged/Go2-Pair-v0"
 
 def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -> dict[str, float]:
     """What ``act``, observations of all agents in a row → actions, does on the task, randomised but undisturbed.
-    Velocities are those of the beam, in the frame of its width and length, after the first second, while it is carried;
-    ``standing_…`` is what a pair would have that never moves."""
+    Velocities are measured at the beam, in the frame of its width and length, after the first second, while it is
+    carried; ``standing_…`` are the values of a pair that never moves."""
     cfg = evaluation_cfg(make_task_cfg(ID))
     with closing(gym.make_vec(ID, num_envs=episodes, cfg=cfg, **EVALUATION_ENV_OPTIONS)) as envs:
         core = envs.unwrapped
@@ -72,7 +72,7 @@ def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -
 def load(path: Path) -> Callable[[torch.Tensor], torch.Tensor]:
     """The means of the actions of all agents of a ``policy.pt``, for their observations in a row.
 
-    A file of other agents, such as those of another task, is a ValueError.
+    A file of other agents, such as agents of another task, is a ValueError.
     """
     saved = torch.load(path)
     if not isinstance(saved, dict) or set(saved) != set(SIDES):

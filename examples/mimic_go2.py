@@ -17,7 +17,7 @@ TASK = "Legged/Go2-Mimic-v0"
 
 sys.excepthook = print_mistake
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--clip", default="bound", help="a clip that comes with the package")
+parser.add_argument("--clip", default="bound", help="a clip of the package")
 parser.add_argument(
     "--policy",
     help="run folder of `legged-envs train Legged/Go2-Mimic-v0`; default: the shipped one",

@@ -1,4 +1,4 @@
-"""Train several agents with skrl's IPPO or MAPPO, each with networks of its own; then evaluate and film them.
+"""Train several agents with skrl's IPPO or MAPPO, each with separate networks; then evaluate them and render a video.
 
 Writes policy.pt, evaluation.json, video.mp4 to ``--out``. IPPO's critics see what their agent sees, MAPPO's the state.
 """

@@ -28,7 +28,10 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("dataset", help="such as go2/walk-v0")
 parser.add_argument("--env-id", default="Legged/Go2-Flat-v0")
 parser.add_argument(
-    "--safest", type=float, default=1.0, help="part of the episodes to clone, those of least cost"
+    "--safest",
+    type=float,
+    default=1.0,
+    help="share of the episodes to clone, starting with the lowest costs",
 )
 parser.add_argument("--updates", type=int, default=3000)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")

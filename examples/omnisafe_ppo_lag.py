@@ -23,7 +23,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--num-envs", type=int, default=64)
 parser.add_argument("--epochs", type=int, default=54)
 parser.add_argument(
-    "--episode-steps", type=int, default=200, help="OmniSafe begins each epoch with new episodes"
+    "--episode-steps", type=int, default=200, help="OmniSafe starts each epoch with new episodes"
 )
 parser.add_argument("--cost-limit", type=float, default=0.1, help="Σ of all costs, mean per step")
 parser.add_argument("--threads", type=int, default=2)

@@ -1,4 +1,4 @@
-"""Make 256 robots, let them act at random for ten seconds, and see what the environment tells about them."""
+"""Make 256 robots, let them act at random for ten seconds, and see what the environment reports."""
 
 import gymnasium as gym
 import numpy as np

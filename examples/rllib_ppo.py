@@ -23,7 +23,7 @@ def make_robots(context):
     """Make the robots of one env runner, which resets in the next step, and has one CPU."""
     options = {"info": "arrays", "autoreset_mode": "NextStep", "cfg": {"sim.num_threads": 1}}
     envs = gym.make_vec(TASK, num_envs=context["num_envs"], **options)
-    return ActionScale(envs, -2.0, 2.0)  # RLlib begins with a deviation of 1: half of it is meant
+    return ActionScale(envs, -2.0, 2.0)  # RLlib starts with a deviation of 1: half of it is meant
 
 
 class LogCosts(RLlibCallback):
@@ -44,7 +44,7 @@ class CostPenalty(ConnectorV2):
         self.multipliers = np.zeros(len(limits))
 
     def __call__(self, *, batch, episodes, **kwargs):
-        # The first info is that of the first observation; the last step, added by RLlib, has no loss.
+        # The first info belongs to the first observation; the last step, added by RLlib, has no loss.
         costs = [np.stack([info["costs"] for info in e.get_infos()[1:]]) for e in episodes]
         mean = np.concatenate([part[:-1] for part in costs]).mean(0)
         self.multipliers += RATE * (mean / self.limits - 1.0)
@@ -56,7 +56,7 @@ class CostPenalty(ConnectorV2):
 
 
 def make_config(runners, num_envs, constrained, steps=2_500_000):
-    """Return PPO's configuration; most numbers are those of the other examples."""
+    """Return PPO's configuration; most numbers are the same as in the other examples."""
     batch_size = 24 * num_envs * max(runners, 1)
     register_env("robots", make_robots)
     config = PPOConfig().environment("robots", normalize_actions=False)

@@ -28,7 +28,7 @@ parser.add_argument("--num-envs", type=int, default=512)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--episodes", type=int, default=64, help="of an evaluation")
 args = parser.parse_args()
-# Of the update: the environment takes one thread for its own maths.
+# Threads of the update: the environment takes one thread for its own maths.
 torch.set_num_threads(os.cpu_count() or 1)
 updates = max(1, args.steps // (STEPS_PER_UPDATE * args.num_envs))
 

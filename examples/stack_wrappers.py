@@ -1,4 +1,5 @@
-"""The same stack of wrappers on legged robots and on one of Gymnasium's own environments; what it learns is kept."""
+"""The same stack of wrappers on legged robots and on one of Gymnasium's own environments; its running statistics are
+kept."""
 
 import pickle
 

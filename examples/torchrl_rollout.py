@@ -13,7 +13,7 @@ NUM_ENVS = 64
 STEPS = 100
 GAMMA, LAMBDA = 0.99, 0.95
 
-# TorchRL resets the environments whose episode ended itself: it does best with an environment that leaves it to do so.
+# TorchRL itself resets ended episodes, so an environment without autoreset fits best.
 envs = gym.make_vec(
     "Legged/Go2-Flat-v0", num_envs=NUM_ENVS, autoreset_mode="Disabled", max_episode_steps=80
 )

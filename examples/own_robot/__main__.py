@@ -1,5 +1,5 @@
-"""Make a project of your own of this one, under its name: ``python examples/own_robot my_robot [FOLDER]``. Package, robot,
-tasks and tests are called after it; nothing is installed or downloaded."""
+"""Make your own project from this one, under a new name: ``python examples/own_robot my_robot [FOLDER]``. Package,
+robot, tasks and tests are called after it; nothing is installed or downloaded."""
 
 import keyword
 import re
@@ -19,7 +19,7 @@ def is_name(name: str) -> bool:
 
 def copy_project(name: str, folder: Path) -> None:
     """Write the project ``name`` to ``folder``, which must be empty if it exists; SystemExit, with one line, if the
-    name cannot be that of a package or the folder is taken."""
+    name is not valid for a package or the folder is taken."""
     sys.path[:] = [place for place in sys.path if Path(place).resolve() != HERE]  # else this package is found
     if not is_name(name):
         plain = normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
@@ -42,7 +42,7 @@ def copy_project(name: str, folder: Path) -> None:
             target = folder / renamed(str(source.relative_to(HERE)))
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(renamed(source.read_text()))
-    print(f"{folder}/ is the project {name}; its README.md says how to go on")
+    print(f"{folder}/ is the project {name}; its README.md shows the next steps")
 
 
 if __name__ == "__main__":

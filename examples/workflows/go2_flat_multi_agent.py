@@ -15,7 +15,7 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.robots import GO2
 
 TASK_ID = "Example/Go2-Flat-Multi-Agent-v0"
-AGENT = "policy"  # its noise is drawn from the stream "observation_noise/policy", as that of the group of this name
+AGENT = "policy"  # its noise is drawn from the stream "observation_noise/policy", as for the group of this name
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
 DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
 WIDTHS = (

@@ -1,5 +1,5 @@
-"""A small dog: quadruped, 12 joints, 6.3 kg. ``legged-envs check own_robot.urdf --write src/own_robot/own_robot.py`` wrote
-it but for what has a comment. Its figures are invented."""
+"""A small dog: quadruped, 12 joints, 6.3 kg. ``legged-envs check own_robot.urdf --write src/own_robot/own_robot.py``
+wrote it, except for the lines with a comment. Its figures are invented."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ OWN_ROBOT = RobotCfg(
     kd=(0.5,) * 12,
     torque_limits=(12.0, 12.0, 14.0) * 4,
     velocity_limits=(22.0, 22.0, 20.0) * 4,
-    base_height=0.2275,  # by hand: where `check` says that the new pose touches the ground
+    base_height=0.2275,  # by hand: the height at which the new pose touches the ground, by `check`
     foot_names=("FL_foot", "FR_foot", "RL_foot", "RR_foot"),
     foot_radius=0.018,
     penalized_bodies=tuple(f"{leg}_{link}_link" for leg in ("FL", "FR", "RL", "RR") for link in ("thigh", "shank")),
