@@ -16,6 +16,7 @@ from legged_envs.wrappers.plumbing.cmdp import CMDP as CMDP
 from legged_envs.wrappers.plumbing.cmdp import VectorCMDP as VectorCMDP
 from legged_envs.wrappers.plumbing.normalizer import Normalizer as Normalizer
 from legged_envs.wrappers.reward_normalize import RewardNormalize as RewardNormalize
+from legged_envs.wrappers.saute_budget import SauteBudget as SauteBudget
 from legged_envs.wrappers.time_limit import TimeLimit as TimeLimit
 from legged_envs.wrappers.to_numpy import ToNumpy as ToNumpy
 from legged_envs.wrappers.to_torch import ToTorch as ToTorch
