@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from legged_envs import cli
+from legged_envs.robots.reading.draft import draft_robot
 from legged_envs.robots.reading.size_limits import check_model_size
 
 
@@ -92,3 +93,16 @@ def test_files_that_include_each_other_end(tmp_path: Path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / f"{name}.xml").write_text(f'<mujoco><include file="{other}.xml"/></mujoco>')
     check_model_size(tmp_path / "a.xml")
+
+
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_a_chain_of_links_without_an_end_is_refused(is_loop: bool, tmp_path: Path) -> None:
+    count = 3000
+    text = "".join(f'<link name="l{i}"/>' for i in range(count))
+    for i in range(count if is_loop else count - 1):
+        ends = f'<parent link="l{i}"/><child link="l{(i + 1) % count}"/>'
+        text += f'<joint name="j{i}" type="fixed">{ends}</joint>'
+    path = tmp_path / "chain.urdf"
+    path.write_text(f'<robot name="chain">{text}</robot>')
+    with pytest.raises(ValueError, match=r"'l\d+' is at the end of a chain of more than 200 links"):
+        draft_robot(path, "chain", tmp_path / "out")

@@ -19,6 +19,7 @@ from legged_envs.robots.reading.meshes import (
     why_unreadable,
 )
 from legged_envs.robots.reading.shapes import leave_out_empty_shapes
+from legged_envs.robots.reading.size_limits import DEEPEST_NESTING
 from legged_envs.robots.reading.source import has_xacro
 
 # MuJoCo refuses bodies that move and weigh nothing.
@@ -70,6 +71,7 @@ def prepare_urdf(
     if repeated:
         raise ValueError(f"there are several links {repeated[0]!r}: give each a different name")
     velocity_limits = _read_joints(root, link_names, notes)
+    _check_depth(root)
     mesh_folder = _set_compiler_options(root)
     suffixes = {"visual": visual_suffixes, "collision": collision_suffixes()}
     leave_out_empty_shapes(root, notes)
@@ -102,6 +104,27 @@ def _take_out_floating_root(root: ElementTree.Element, notes: list[str]) -> None
                 notes.append(
                     f"the empty link {name!r} and the floating joint {joint.get('name')!r} are "
                     "left out: the base floats anyway"
+                )
+
+
+def _check_depth(root: ElementTree.Element) -> None:
+    """Raise a ValueError if chains of links are longer than those of any robot.
+
+    MuJoCo reads them by recursion.
+    """
+    parents = {}
+    for joint in root.findall("joint"):
+        parents[_attributes(joint, "child").get("link", "")] = _attributes(joint, "parent")["link"]
+    for link in parents:
+        place = link
+        depth = 0
+        while place in parents:
+            place = parents[place]
+            depth += 1
+            if depth > DEEPEST_NESTING:
+                raise ValueError(
+                    f"link {link!r} is at the end of a chain of more than {DEEPEST_NESTING} links "
+                    "or of a loop: leave out all but the robot"
                 )
 
 
