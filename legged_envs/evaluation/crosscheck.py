@@ -24,6 +24,7 @@ from legged_envs.evaluation.conditions import (
     evaluation_cfg,
 )
 from legged_envs.evaluation.crosscheck_comparison import compare, comparison_table, plot_crosscheck
+from legged_envs.evaluation.crosscheck_costs import engine_differences
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop, Recording
 from legged_envs.mdp.gait_clock import GaitClock
@@ -163,8 +164,8 @@ def _run_engine(
             # The policy acts on the CPU, so that it computes the same for every engine.
             inputs = [observation[group].cpu() for group in policy.inputs]
             action = policy(*inputs).to(core.device)
-            observation = envs.step(action)[0]
-            rows.append(_look(core))
+            observation, *_, info = envs.step(action)
+            rows.append({**_look(core), "costs": _as_array(info["costs"])})
     return start, rows
 
 
@@ -271,23 +272,27 @@ def main(options: CrosscheckCfg) -> None:
             onnx = Path(folder) / "policy.onnx"
             save_onnx(onnx, policy, {"inputs": policy.inputs, **policy.contract})
         runs, remark = crosscheck(options, cfg, policy, onnx)
-    numbers = compare(runs, cfg.robot, cfg.sim.step_dt)
+    limits = {name: term.limit for name, term in cfg.costs.items()}
+    numbers = compare(runs, cfg.robot, cfg.sim.step_dt, limits)
     plot_crosscheck(runs, cfg.robot.foot_names, cfg.sim.step_dt, options.picture)
-    table = comparison_table(numbers, title=options.task_id)
-    Console().print(table, f"{remark}; drawn to {options.picture}", sep="\n")
+    table = comparison_table(numbers, options.task_id, limits)
+    costs = {name: row["costs"] for name, row in numbers.items()}
+    differences = engine_differences(costs, limits)
+    Console().print(table, *differences, f"{remark}; drawn to {options.picture}", sep="\n")
     if options.json is not None:
-        _write_numbers(options, options.json, remark, numbers)
+        facts = {"remark": remark, "cost_limits": limits, "engine_differences": differences}
+        _write_numbers(options, options.json, facts, numbers)
 
 
 def _write_numbers(
-    options: CrosscheckCfg, path: Path, remark: str, numbers: Mapping[str, Any]
+    options: CrosscheckCfg, path: Path, facts: Mapping[str, Any], numbers: Mapping[str, Any]
 ) -> None:
     values = {
         "task_id": options.task_id,
         "seed": options.seed,
         "seconds": options.seconds,
-        "remark": remark,
         "robots": options.robots,
+        **facts,
         "runs": numbers,
     }
     write_json(path, without_nan(values))

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Column, Table
 
 from legged_envs.evaluation.conditions import SETTLING_SECONDS
+from legged_envs.evaluation.crosscheck_costs import add_cost_rows, mean_costs
 from legged_envs.evaluation.plain_loop import Recording
 from legged_envs.robots import RobotCfg
 
@@ -38,8 +40,8 @@ UNITS = {
 percentage."""
 
 Numbers = dict[str, Any]
-"""Numbers of a run, by the names in `UNITS`, and the text `where`. None: not defined for the
-run."""
+"""Numbers of a run, by the names in `UNITS`, the dict `costs` and the text `where`. None: not
+defined for the run."""
 
 
 class Survival(NamedTuple):
@@ -61,13 +63,19 @@ class Distance(NamedTuple):
     `JOINT_APART`. Shape: (steps, robots, 1 + joints)."""
 
 
-def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, Numbers]:
+def compare(
+    runs: Mapping[str, Recording],
+    robot: RobotCfg,
+    step_dt: float,
+    limits: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, Numbers]:
     """Compute how well robots walk in each run of a crosscheck, and where runs diverge.
 
     Args:
         runs: Recordings by name of the run. The first run is the reference for the others.
         robot: Robot of all runs.
         step_dt: Duration of a control step, s.
+        limits: Limit of each cost of the recordings, by name.
 
     Returns:
         Numbers of each run, by name of the run. Those in `UNITS` are means over robots and over the
@@ -90,6 +98,7 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
         present: Numbers = {}
         for key, value in row.items():
             present[key] = None if np.isnan(value) else value
+        present["costs"] = mean_costs(run, survival[name].counted, limits)
         present["where"] = _parting_place(distance, robot, is_first=run is first)
         numbers[name] = present
     return numbers
@@ -167,13 +176,16 @@ def _parting_place(distance: Distance, robot: RobotCfg, is_first: bool) -> str:
     return f"never: bases at most {distance.bases.max():.1g} m apart"
 
 
-def comparison_table(numbers: Mapping[str, Numbers], title: str) -> Table:
+def comparison_table(
+    numbers: Mapping[str, Numbers], title: str, limits: Mapping[str, float]
+) -> Table:
     """Return a table with a column for each run."""
     columns = [Column(name, justify="right") for name in numbers]
     table = Table("quantity", *columns, title=title)
     for quantity, unit in UNITS.items():
         cells = [_cell(row[quantity], unit) for row in numbers.values()]
         table.add_row(quantity.replace("_", " "), *cells)
+    add_cost_rows(table, {name: row["costs"] for name, row in numbers.items()}, limits)
     table.add_row("parts where", *(row["where"] for row in numbers.values()))
     return table
 

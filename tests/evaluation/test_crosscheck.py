@@ -19,6 +19,7 @@ from legged_envs.envs import make_core
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.crosscheck import PLAIN, crosscheck
 from legged_envs.evaluation.crosscheck_comparison import compare
+from legged_envs.evaluation.crosscheck_costs import engine_differences
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.plain_loop import PlainLoop
 from legged_envs.policy.metadata import contract
@@ -164,6 +165,29 @@ def test_runs_are_compared_in_numbers_that_can_be_worked_out():
     assert lost["parted"] == 1.0 and lost["parts_after"] == pytest.approx(31 * 0.02)
 
 
+def test_costs_are_means_until_a_robot_falls_and_limits_that_break_elsewhere_are_named() -> None:
+    limits = {"heat": 0.25, "noise": 0.5, "slip": 0.1}
+    first, other, plain = recording(), recording(), recording()
+    first["costs"] = np.zeros((100, 2, 3), np.float32)
+    first["costs"][..., 2] = 0.2
+    first["costs"][:50] = 9.0  # the first second does not count
+    other["costs"] = np.zeros((100, 2, 3), np.float32)
+    other["gravity"][80:, 0] = (1.0, 0.0, 0.0)
+    other["costs"][80:, 0] = 9.0  # after a fall
+    other["costs"][60:, 1] = (0.5, 0.5, 0.5)
+    numbers = compare({"a": first, "b": other, "plain": plain}, ROBOT, 0.02, limits)
+    assert numbers["a"]["costs"] == pytest.approx({"heat": 0.0, "noise": 0.0, "slip": 0.2})
+    # 40 of the 30 + 50 steps that count cost 0.5.
+    assert numbers["b"]["costs"] == pytest.approx(dict.fromkeys(limits, 0.25))
+    assert numbers["plain"]["costs"] == dict.fromkeys(limits)
+    costs = {name: row["costs"] for name, row in numbers.items()}
+    assert engine_differences(costs, limits) == []
+    tight = {**limits, "heat": 0.2}
+    # The limit of slip is broken on the first engine too.
+    (sentence,) = engine_differences(costs, tight)
+    assert re.search(r"heat.* 0\.2 on a \(0\.0000\).* on b \(0\.2500\)", sentence)
+
+
 def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):
     class SoftKnees(MujocoSimulation):
         def step(self, num_steps: int) -> None:
@@ -182,7 +206,17 @@ def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):
     assert (
         report["runs"]["mujoco"]["same_contact"] == 1.0 and report["runs"]["mujoco"]["falls"] == 0.0
     )
-    for word in ("lin vel error", "torque rms", "duty factor", "parts after", "soft", PLAIN):
+    costs = report["runs"]["soft"]["costs"]
+    assert set(costs) == set(report["cost_limits"]) == set(make_task_cfg(GO2).costs)
+    for word in (
+        "cost foot_slip",
+        "lin vel error",
+        "torque rms",
+        "duty factor",
+        "parts after",
+        "soft",
+        PLAIN,
+    ):
         assert word in told, word
 
 
