@@ -82,8 +82,8 @@ def _check_foreign(cfg: ExportCfg) -> None:
         return
     if cfg.format is None:
         raise ValueError(
-            f"{str(cfg.policy or cfg.contract)!r} is of another framework, and its file already "
-            "runs elsewhere: add --format to write it for the loops of a third one"
+            f"{str(cfg.policy or cfg.contract)!r} comes from another framework and already runs in "
+            "its control loop: add --format to write it for a further framework"
         )
     if cfg.card:
         raise ValueError(

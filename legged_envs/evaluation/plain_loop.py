@@ -401,12 +401,12 @@ def _check_contract(source: Path | Policy, contract: Contract) -> None:
     if len(contract["inputs"]) != 1 or "reference" in contract:
         raise ValueError(
             f"it takes {', '.join(contract['inputs'])}, "
-            "and this loop knows no motions or other groups"
+            "but this loop supports no motions or other groups"
         )
     for term in contract["observation"]:
         if term["name"] not in TERMS or "own" in term:
             raise ValueError(
-                f"it observes {term['name']!r}, and this loop knows {', '.join(TERMS)}"
+                f"it observes {term['name']!r}, but this loop supports only {', '.join(TERMS)}"
             )
 
 

@@ -89,8 +89,8 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
     )
     if "foreign" in policy.contract:
         raise ValueError(
-            f"--policy {str(cfg.policy)!r} is of another framework, and a dataset is of a task as "
-            "it is registered: record a policy of this package"
+            f"--policy {str(cfg.policy)!r} comes from another framework, but a dataset needs a "
+            "registered task: record a policy of this package"
         )
     if kind_of(task).imitates_motions:
         name, motion = motion_cfg(task)

@@ -23,9 +23,7 @@ def shipped_files(robot: RobotCfg) -> dict[str, Path]:
     paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
     if not paths:
         others = ", ".join(sorted(folder.name for folder in FOLDER.iterdir()))
-        raise ValueError(
-            f"no motions of robot {robot.name!r} come with the package; there are some of {others}"
-        )
+        raise ValueError(f"the package has no motions of robot {robot.name!r}, only of {others}")
     return paths
 
 

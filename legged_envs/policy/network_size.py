@@ -58,7 +58,7 @@ def _check_numbers(numbers: int, step: Step) -> None:
     if numbers > MOST_NUMBERS:
         raise ValueError(
             f"its network computes with {numbers:,} numbers until step {step.name!r}, "
-            f"{step.operation}, and with at most {MOST_NUMBERS:,} it is run"
+            f"{step.operation}, but the limit is {MOST_NUMBERS:,}"
         )
 
 
@@ -72,8 +72,8 @@ def _run_step(step: Step, values: dict[str, Value]) -> Value:
         return step.run(values)
     except NotImplementedError as error:
         raise ValueError(
-            f"step {step.name!r} of its network, {step.operation}, has results of any size, and is "
-            "not run"
+            f"step {step.name!r} of its network, {step.operation}, has results of unlimited size "
+            "and is not executed"
         ) from error
     # Of any kind: arguments of a file may be of any type.
     except Exception:

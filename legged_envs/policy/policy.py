@@ -114,13 +114,13 @@ class Policy(TableRepr):
         imitates = "reference" in self.contract
         if imitates and not kind_of(cfg).imitates_motions:
             raise ValueError(
-                f"the policy is one of {self.task_id!r}, which imitates motions, "
-                f"and {task_id!r} follows velocity commands"
+                f"the policy belongs to {self.task_id!r}, which imitates motions, but {task_id!r} "
+                "follows velocity commands"
             )
         if kind_of(cfg).imitates_motions and not imitates:
             raise ValueError(
-                f"the policy is one of {self.task_id!r}, which follows velocity commands, "
-                f"and {task_id!r} imitates motions"
+                f"the policy belongs to {self.task_id!r}, which follows velocity commands, but "
+                f"{task_id!r} imitates motions"
             )
 
     def check(self, env: CoreVectorEnv, groups: Sequence[str] | None = None) -> None:
@@ -331,7 +331,7 @@ def _check_actions(policy: Policy, device: str) -> None:
     policy.reset()
     if not isinstance(actions, torch.Tensor):
         raise ValueError(
-            f"for zeros its network must give finite actions, and gives {type(actions).__name__}"
+            f"its network must return finite actions for zeros, got {type(actions).__name__}"
         )
     # Contracts of earlier versions lack the number of actions.
     size = policy.contract.get("action_size", actions.shape[-1] if actions.dim() else 0)
@@ -339,8 +339,8 @@ def _check_actions(policy: Policy, device: str) -> None:
     expected = (2, size)
     if actions.shape != expected or not actions.isfinite().all():
         raise ValueError(
-            f"for zeros its network must give finite actions of shape {expected}, "
-            f"and gives {tuple(actions.shape)}"
+            f"its network must return finite actions of shape {expected} for zeros, got "
+            f"{tuple(actions.shape)}"
         )
 
 

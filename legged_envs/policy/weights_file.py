@@ -31,8 +31,8 @@ def check_file_size(path: Path) -> None:
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise ValueError(
-            f"{str(path)!r} has {size:,} bytes, and a policy has at most {LARGEST_FILE:,}: "
-            "name another file"
+            f"{str(path)!r} has {size:,} bytes, but a policy has at most {LARGEST_FILE:,}: name "
+            "another file"
         )
 
 

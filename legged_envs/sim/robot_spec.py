@@ -44,7 +44,7 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     if spec.actuators:
         given = ", ".join(repr(actuator.name) for actuator in spec.actuators)
         raise ValueError(
-            f"{robot.xml} has actuators, {given}: take them out, one per joint is added from "
+            f"{robot.xml} has actuators, {given}: remove them; the package adds one per joint from "
             "RobotCfg"
         )
     bodies = [body.name for body in spec.bodies]

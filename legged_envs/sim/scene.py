@@ -252,7 +252,7 @@ def _check_collision_shapes(model: mujoco.MjModel, view: RobotView, robot: Robot
         if name != GROUND:
             raise ValueError(
                 f"{robot.xml} has a collision shape {name!r} that does not belong to RobotCfg "
-                f"{robot.name!r}: take it out; the ground is added"
+                f"{robot.name!r}: remove it; the package adds the ground"
             )
 
 

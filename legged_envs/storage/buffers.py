@@ -271,15 +271,16 @@ class RolloutBuffers(TableRepr):
         if buffers.keys() != saved.keys():
             differing = sorted(buffers.keys() ^ saved.keys())
             raise ValueError(
-                "the state is of a storage with other arguments: "
-                f"only one of the two has {differing}"
+                "the state belongs to a storage with other arguments: only one of the two has "
+                f"{differing}"
             )
         for name, buffer in buffers.items():
             expected = (tuple(buffer.shape), buffer.dtype)
             got = (tuple(saved[name].shape), saved[name].dtype)
             if expected != got:
                 raise ValueError(
-                    f"{name}: expected {expected}, the state's is {got}: it is of another storage"
+                    f"{name}: expected {expected}, but the state has {got}: it belongs to another "
+                    "storage"
                 )
         # All checks come before the first write.
         step = whole_number("state['step']", state["step"], 0)

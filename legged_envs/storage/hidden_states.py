@@ -78,7 +78,8 @@ class HiddenStateBuffers:
         if not self._networks:
             if step > 0:
                 raise ValueError(
-                    f"{FIELD}: given in transition {step}, but not in those before: call clear()"
+                    f"{FIELD}: given in transition {step}, but not in earlier transitions: call "
+                    "clear()"
                 )
             self._allocate(states, parts)
         copies: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -163,7 +164,7 @@ class HiddenStateBuffers:
                 if buffer.ndim != 4 or tuple(buffer.shape[:2]) != size:
                     raise ValueError(
                         f"hidden_states: expected ({size[0]}, {size[1]}, num_layers, size), "
-                        f"the state's is {tuple(buffer.shape)}: it is of another storage"
+                        f"but the state has {tuple(buffer.shape)}: it belongs to another storage"
                     )
 
     def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:

@@ -97,9 +97,9 @@ def _join(address: str) -> None:
     # Of any kind: versions that differ, a cluster that ends, a port of another program.
     except Exception as error:
         raise ConnectionError(
-            f"--address {address} is no Ray cluster that can be joined "
-            f"({type(error).__name__}: {error}); it must be of Ray {ray.__version__}, and if it "
-            "asks for a token, set RAY_AUTH_MODE=token here too"
+            f"--address {address} cannot be joined as a Ray cluster ({type(error).__name__}: "
+            f"{error}); it must run Ray {ray.__version__}; if it needs a token, set "
+            "RAY_AUTH_MODE=token here too"
         ) from error
 
 
@@ -136,6 +136,6 @@ def check_resources(cpus: int, gpus: int) -> None:
         most = int(max((machine.get(name, 0.0) for machine in machines), default=0.0))
         if needed > most:
             raise ValueError(
-                f"{option} needs {needed} {name} for a run, and the machine with most of them has "
-                f"{most}: give less"
+                f"{option} needs {needed} {name} for a run, but the largest machine has {most}: "
+                "give less"
             )

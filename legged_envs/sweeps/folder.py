@@ -122,13 +122,13 @@ def read_runs(cfg: SweepCfg) -> list[TrialRun]:
     sweep: dict[str, Any] = json.loads(file.read_text())
     if sweep["task_id"] != cfg.task_id:
         raise ValueError(
-            f"the sweep in {str(cfg.resume)!r} is of {sweep['task_id']!r}, not of {cfg.task_id!r}"
+            f"the sweep in {str(cfg.resume)!r} trains {sweep['task_id']!r}, not {cfg.task_id!r}"
         )
     runs: list[TrialRun] = sweep["runs"]
     begun_in = Path(runs[0]["folder"]).parents[1]
     if begun_in != cfg.resume.resolve():
         raise ValueError(
-            f"the sweep in {str(cfg.resume)!r} was begun in {str(begun_in)!r}: move it back there"
+            f"the sweep in {str(cfg.resume)!r} was started in {str(begun_in)!r}: move it back there"
         )
     return runs
 

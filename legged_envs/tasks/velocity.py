@@ -339,7 +339,7 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     if len(robot.diagonals) != 2:
         raise ValueError(
             f"RobotCfg {robot.name!r}: diagonals is {robot.diagonals}. "
-            "Write the two pairs of feet that swing together in a trot, or take velocity_task."
+            "Write the two pairs of feet that swing together in a trot, or use velocity_task."
         )
     size = robot.base_height / GO2.base_height
     cfg = velocity_task(robot)

@@ -44,8 +44,9 @@ def resume_training(trainer: "Trainer", state: dict[str, Any]) -> None:
     others = state.get("other_processes", [])
     if len(others) + 1 != processes.count():
         raise ValueError(
-            f"the checkpoint {str(trainer.cfg.resume)!r} is of {len(others) + 1} processes, this "
-            f"training has {processes.count()}; resume it with as many processes"
+            f"the checkpoint {str(trainer.cfg.resume)!r} comes from {len(others) + 1} processes, "
+            f"but this training has {processes.count()}; resume it with the same number of "
+            "processes"
         )
     own = [state, *others][processes.rank()]
     with _explaining(trainer.cfg.resume):

@@ -71,8 +71,8 @@ def load_warm_start(
     networks = _networks_of(checkpoint["algorithm"])
     if networks is None:
         raise ValueError(
-            f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and of another "
-            "algorithm, which has other networks"
+            f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and its "
+            "algorithm has other networks"
         )
     source_envs = _make_source_envs(checkpoint, place)
     try:
@@ -150,8 +150,8 @@ def _load_network(
             shared.append((columns_here[part], columns))
     if not shared:
         raise ValueError(
-            f"{checkpoint['task_id']!r}, of which {str(place)!r} is a run, shows nothing that "
-            f"{task_id!r} does"
+            f"{checkpoint['task_id']!r}, the task of the run {str(place)!r}, has no observation in "
+            f"common with {task_id!r}"
         )
     # One observation of all environments initialises the statistics of new inputs. Those of shared
     # inputs are replaced below.

@@ -201,7 +201,9 @@ class StatefulWrapper(Wrapper, ShowsEnv):
             raise ValueError(f"{name} has no state, got {list(state)}")
         for key in self.STATE:
             if key not in state:
-                raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
+                raise ValueError(
+                    f"{name} needs a state with {key!r}, got a state with {list(state)}"
+                )
         for key, shape in self.STATE.items():
             if state[key] is None and key in self.REQUIRED:
                 raise ValueError(f"{name} needs a state with an array {key!r}, got None")

@@ -51,7 +51,7 @@ class VectorCMDP(StatefulWrapper):
         if not isinstance(env, VectorEnv):
             raise TypeError(
                 f"VectorCMDP needs a VectorEnv, got {type(env).__name__}. "
-                "For a plain gymnasium.Env take CMDP."
+                "For a plain gymnasium.Env use CMDP."
             )
         super().__init__(env, device)
         self._reports_costs = False

@@ -100,7 +100,7 @@ class ReturnScale:
         """
         if state["scale"] != self.scale:
             raise ValueError(
-                f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}"
+                f"the state has scale={state['scale']!r}, but the wrapper has scale={self.scale!r}"
             )
         if state["returns"] is None:
             return

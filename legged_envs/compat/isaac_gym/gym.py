@@ -68,8 +68,8 @@ class Gym(
             params = SimParams()
         if type != SimType.SIM_PHYSX:
             raise ValueError(
-                "create_sim: the engine is MuJoCo instead of PhysX, without FleX, "
-                f"use SIM_PHYSX, got {type!r}"
+                "create_sim: type must be SIM_PHYSX, which MuJoCo replaces, because there is no "
+                f"FleX, got {type!r}"
             )
         params.check("create_sim")
         # Codebases ask for the GPU by default. On a machine without one they run on the CPU.
@@ -220,5 +220,5 @@ def _check_new_ground(sim: Sim, kind: str) -> None:
     sim.need_setup(f"adding a {kind.replace('_', ' ')}")
     if sim.ground is not None:
         raise RuntimeError(
-            f"the simulation has a ground, and there can be only one: no {kind} is added"
+            f"the simulation has a ground, and there can be only one: the {kind} is not added"
         )

@@ -62,7 +62,7 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
             space = space_from(specs[agent], -bound, bound, f"{where}[{agent!r}]")
             if not isinstance(space, Box) or space.dtype != "float32":
                 raise ValueError(
-                    f"{where} must be float32 boxes, which can stand in a row, got {space}"
+                    f"{where} must be float32 boxes, which can be concatenated, got {space}"
                 )
             boxes[agent] = space
         return boxes
@@ -392,7 +392,7 @@ def split(rows: Tree, spaces: dict[str, Box]) -> ByAgent:
     sizes = {agent: gym.spaces.flatdim(space) for agent, space in spaces.items()}
     expected = sum(sizes.values())
     if rows.shape[1] != expected:
-        raise ValueError(f"{rows.shape[1]} numbers where {expected} are of {spaces}")
+        raise ValueError(f"{rows.shape[1]} numbers, expected {expected} for {spaces}")
     parts = {}
     start = 0
     for agent, space in spaces.items():

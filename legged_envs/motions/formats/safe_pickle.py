@@ -124,7 +124,7 @@ class SafeUnpickler(pickle._Unpickler):  # The other one, in C, lets a file take
         if (module, name) == ("joblib.numpy_pickle", "NumpyArrayWrapper"):
             return JoblibArray
         raise pickle.UnpicklingError(
-            f"it asks for {module}.{name}, and only NumPy arrays and plain types are read"
+            f"it needs {module}.{name}, but only NumPy arrays and plain types are read"
         )
 
     def persistent_load(self, pid: Any) -> Any:

@@ -70,8 +70,8 @@ def rate_of_times(times: torch.Tensor, origin: str, first: int, reading: MotionR
         )
     if usual >= 1.0 and reading.rate is None:
         raise MotionError(
-            f"{origin}: the first column rises by {usual:g} per line, so it counts and is no time "
-            "in s: give the frames per second with --motion.rate (rate=…)"
+            f"{origin}: the first column rises by {usual:g} per line, so it counts frames and is "
+            "not a time in s: give the frames per second with --motion.rate (rate=…)"
         )
     rate = 1.0 / steps.mean().item()
     # Times with three decimals give 29.99 for 30.

@@ -173,8 +173,8 @@ def _check_numbers(path: Path, content: Mapping[str, Any]) -> None:
             if isinstance(value, torch.Tensor) and value.numel() > MOST_NUMBERS:
                 raise ValueError(
                     f"{str(path)!r}: {shorten(str(name), 80)!r} claims the shape "
-                    f"{tuple(value.shape)}, and at most {MOST_NUMBERS:,} numbers are read: "
-                    "name a checkpoint of a policy"
+                    f"{tuple(value.shape)}, but at most {MOST_NUMBERS:,} numbers are read: name a "
+                    "checkpoint of a policy"
                 )
 
 
@@ -230,8 +230,8 @@ def _check_chain(path: Path, layers: list[torch.nn.Module]) -> None:
     for one, following in pairwise(linear):
         if one.out_features != following.in_features:
             raise ValueError(
-                f"{str(path)!r}: layers of its actor do not follow each other, "
-                f"{one.out_features} numbers meet {following.in_features}: export it as ONNX"
+                f"{str(path)!r}: layers of its actor do not fit each other, {one.out_features} "
+                f"outputs meet {following.in_features} inputs: export it as ONNX"
             )
 
 

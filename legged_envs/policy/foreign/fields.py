@@ -219,7 +219,9 @@ def read_yaml(file: Path) -> Tree:
         reason = shorten(" ".join(str(error).split()), 200)
         raise ValueError(f"{str(file)!r} is not a YAML file: {reason}; name another") from error
     if not isinstance(tree, dict) or not all(isinstance(name, str) for name in tree):
-        raise ValueError(f"{str(file)!r} must be a YAML file of names and values: name another")
+        raise ValueError(
+            f"{str(file)!r} must be a YAML file of names and values: name another file"
+        )
     return tree
 
 

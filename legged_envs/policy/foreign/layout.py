@@ -77,8 +77,8 @@ def own_blocks(contract: Contract) -> list[Block]:
     inputs = policy_inputs(contract)
     if len(inputs) != 1:
         raise ValueError(
-            f"the policy takes {len(inputs)} observations, {', '.join(inputs)}, and other "
-            "frameworks give one: train a policy with one observation group"
+            f"the policy takes {len(inputs)} observations, {', '.join(inputs)}, but other "
+            "frameworks provide one: train a policy with one observation group"
         )
     known = (*QUANTITIES, *JOINT_QUANTITIES, "action")
     entries = contract["observation"]

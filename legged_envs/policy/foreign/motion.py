@@ -159,8 +159,8 @@ def _count_steps(path: Path) -> int:
             steps = max(steps, rows.get(node.input[0], 0))
     if not 0 < steps <= LONGEST:
         raise ValueError(
-            f"{str(path)!r} has a motion of {steps} steps, and 1 to {LONGEST} are read: "
-            "export a shorter one"
+            f"{str(path)!r} has a motion of {steps} steps, but only 1 to {LONGEST} are supported: "
+            "export a shorter motion"
         )
     return steps
 

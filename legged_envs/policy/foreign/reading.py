@@ -158,7 +158,7 @@ def with_motion(
         return foreign
     if len(motions) != 1:
         raise ValueError(
-            f"{foreign.source} describes a policy that imitates one motion, and there are "
+            f"{foreign.source} describes a policy that imitates one motion, but there are "
             f"{len(motions)} files: name its motion with --motions"
         )
     motion = motion_of_file(

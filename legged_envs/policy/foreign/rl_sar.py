@@ -112,8 +112,8 @@ def _policy_section(fields: Fields) -> Fields:
     names = list(fields.values)
     if len(names) != 1:
         raise ValueError(
-            f"{str(fields.file)!r} describes {', '.join(names)}, and {FRAMEWORK} has one policy "
-            "in a file: leave one"
+            f"{str(fields.file)!r} describes {', '.join(names)}, but a file of {FRAMEWORK} must "
+            "have one policy: remove the others"
         )
     return fields.section(names[0])
 

@@ -141,8 +141,8 @@ class GenesisSimulation(LiveSimulation):
         scene = scene or SceneCfg()
         if scene.terrain is not None:
             raise ValueError(
-                "sim='genesis' has a plane: SceneCfg.terrain must be None; "
-                "rough ground: sim='mujoco'"
+                "sim='genesis' supports only a plane: set SceneCfg.terrain to None, or use "
+                "sim='mujoco' for rough ground"
             )
         _start_genesis(self.device)
         self.survives_fork = False

@@ -38,6 +38,6 @@ def check_shapes(given: Mapping[str, Any], expected: Mapping[str, tuple[int, ...
         expected_shape = expected.get(name)
         if given_shape != expected_shape:
             raise ValueError(
-                f"the state is of another simulation: the shape of {name} is {given_shape}, "
+                f"the state belongs to another simulation: the shape of {name} is {given_shape}, "
                 f"here it is {expected_shape}"
             )

@@ -74,7 +74,7 @@ def make_method_constraints(
     chosen = cfg.costs or tuple(cost_names)
     if not chosen:
         raise ValueError(
-            f"constraint.method = {cfg.method!r} needs cost terms, and the task has none; add one "
+            f"constraint.method = {cfg.method!r} needs cost terms, but the task has none; add one "
             "to its configuration"
         )
     columns = []

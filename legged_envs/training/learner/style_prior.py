@@ -185,7 +185,8 @@ class ExpertTransitions:
                 values.append(term.func(env, **term.params))
             except AttributeError as error:
                 raise ValueError(
-                    f"AMP's term {name!r} reads what no motion has: {error}; leave it out"
+                    f"AMP's term {name!r} reads a quantity that motions do not have: {error}; "
+                    "leave it out"
                 ) from error
         self._sizes = [value.shape[1] for value in values]
         return torch.cat(values, dim=1)

@@ -722,5 +722,5 @@ def test_an_agent_that_there_is_not_is_refused():
         task.action_space("tail")
     cfg = go2_legs()
     cfg.observation_spaces = dict.fromkeys(LEGS, 29)
-    with pytest.raises(ValueError, match=r"120 numbers where 116 are of"):
+    with pytest.raises(ValueError, match=r"120 numbers, expected 116 for"):
         Go2Legs(cfg).core.build()

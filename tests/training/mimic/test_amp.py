@@ -280,7 +280,7 @@ def test_states_may_be_any_terms_that_a_motion_has_clipped_and_scaled_and_no_oth
     terms["command"] = ObservationTermCfg(observations.command)
     with pytest.raises(
         ValueError,
-        match=r"AMP's term 'command' reads what no motion has: .*'commands'; leave it out",
+        match=r"AMP's term 'command' reads a quantity that motions do not have: .*'commands'; leave it out",
     ):
         ExpertTransitions(library, ObservationGroupCfg(terms), 0.02)
 
