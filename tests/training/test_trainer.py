@@ -399,7 +399,7 @@ def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
 @pytest.mark.parametrize(
     "task, hidden, wrong",
     [
-        (G1, (16,), "robot is go2; 'Legged/G1-Flat-v0' has g1"),
+        (G1, (16,), "robot go2; 'Legged/G1-Flat-v0' has g1"),
         (GO2, (8,), r"must have the sizes of the run's layers, \[16, 12\], got \[8, 12\]"),
         (GO2, (16, 16), r"got \[16, 16, 12\]"),
     ],
