@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from imageio_ffmpeg import read_frames
 
 from tools.docs import _describe_film
 from tools.gallery import FOLDER, draw_text, find_films
@@ -29,3 +30,10 @@ def test_the_name_in_a_film_is_white_on_any_ground() -> None:
     assert picture.shape[1] < 560 / 2 and picture.shape[2] == 4
     ink = picture[picture[..., 3] > 250]
     assert (ink[:, :3] == 255).all(axis=1).any() and (ink[:, :3] < 80).all(axis=1).any()
+
+
+@pytest.mark.parametrize("name", ["go2_rough", "g1_rough", "go2_blind"])
+def test_a_film_of_rough_ground_shows_ten_seconds(name: str) -> None:
+    frames = read_frames(str(FOLDER / f"{name}.mp4"))
+    assert next(frames)["duration"] == pytest.approx(10.0, abs=0.1)
+    frames.close()
