@@ -25,8 +25,13 @@ from robot_models import quadruped
 from benchmarks import loops
 from legged_envs import cli, registration
 from legged_envs.compat.legged_gym import LeggedRobotCfg
+from legged_envs.safe_benchmark.benchmark import run_benchmark
+from legged_envs.safe_benchmark.methods import find_methods
+from legged_envs.safe_benchmark.options import BenchmarkCfg
+from legged_envs.safe_benchmark.plan import plan_runs, trial_runs
 from legged_envs.sweeps.options import SweepCfg
 from legged_envs.tasks import TASKS
+from legged_envs.training.learner.constraint_methods import METHODS
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
@@ -35,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 FEW = 64
 """Most environments of a batch."""
 SMALL = {
-    "legged-envs bench": "--rounds 1 --sizes 4",
+    "legged-envs bench ": "--rounds 1 --sizes 4",
     "legged-envs crosscheck": "--robots 2 --seconds 1.1",
     "legged-envs demo": "--seconds 0.1",
     "legged-envs eval": "--episodes 1",
@@ -122,6 +127,20 @@ def same_on_every_page(lines: Iterable[str]) -> set[str]:
     }
 
 
+def small_benchmark(cfg: BenchmarkCfg) -> None:
+    """The runs of a benchmark are planned and checked, and not trained; tests/safe_benchmark trains some.
+
+    Finished runs are evaluated into the folder of the page, also where a command names the results of the clone.
+    """
+    methods = find_methods(cfg.methods)
+    if cfg.tasks:
+        assert [*trial_runs(plan_runs(replace(cfg, seeds=1), methods), methods)]
+    elif cfg.evaluate_only:
+        run_benchmark(replace(cfg, episodes=2, results=None))
+    else:
+        run_benchmark(cfg)
+
+
 class Terminal:
     """A folder that looks like a clone with a robot in it, ``spot.urdf``, and what is done there.
 
@@ -191,6 +210,9 @@ class Terminal:
             with socket.create_server(("127.0.0.1", 0)) as taken:
                 port = taken.getsockname()[1]
             words += ("--port", str(port)) if "--web" in words else ("--video", "play.mp4")
+        if verb == "benchmark":
+            run = "legged_envs.safe_benchmark.benchmark.run_benchmark"
+            self._patch.setattr(run, small_benchmark)
         if verb == "sweep":
             self._patch.setattr("legged_envs.sweeps.sweep.sweep", small_sweep)
         try:
@@ -322,6 +344,8 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
         lambda self, task, num, *more: loop(self, task, min(num, FEW), *more),
     )
     patch.setattr("legged_envs.training.trainer.train", small_train)
+    # An example adds it, and no other test is to see it.
+    patch.delitem(METHODS, "quadratic", raising=False)
     yield terminal
     for env in made:
         env.close()

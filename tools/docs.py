@@ -303,7 +303,8 @@ def safe_benchmark(folder: Path) -> str:
     from legged_envs.safe_benchmark.results import read_results
 
     results = read_results(folder, SUITE)
-    return f"{leaderboard(results, 'h3')}<h3>The command of every row</h3>{commands(results)}"
+    html = f"{leaderboard(results, 'h3')}<h3>The command of every row</h3>{commands(results)}"
+    return f"<div class='leaderboard'>{html}</div>"
 
 
 def _table_of_ids(readme: Path) -> str:

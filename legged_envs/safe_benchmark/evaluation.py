@@ -64,7 +64,7 @@ def evaluate_folder(
             write_result(results, result)
             line = f"{run.name}: worst J/d {result.worst_ratio:.2f} ({result.worst}), "
             line += f"{result.lin_vel_error:.3f} m/s, falls {result.falls:.1%}"
-            console.print(line, markup=False, highlight=False)
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
