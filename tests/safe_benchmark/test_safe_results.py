@@ -15,6 +15,7 @@ from results_by_hand import result
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.policy.policy import load_shipped_policy
+from legged_envs.safe_benchmark.benchmark import PUBLISHED
 from legged_envs.safe_benchmark.measurement import (
     BENCHMARK_SEED,
     cost_result,
@@ -185,3 +186,12 @@ def test_what_limits_a_comparison_is_listed():
     assert notices(fewer) == ["Go2-Flat medium: different episodes are compared: 4 and 1,024"]
     mixed = [*complete[:3], result("p3o", 2, package_version="0.2.0")]
     assert notices(mixed) == ["trained with different versions of legged-envs: 0.1.0, 0.2.0"]
+
+
+def test_the_published_results_are_complete_and_small():
+    found = read_results(PUBLISHED, SUITE)
+    assert all(one.episodes == 1024 and one.evaluation_seed == BENCHMARK_SEED for one in found)
+    assert sum(path.stat().st_size for path in PUBLISHED.iterdir()) < 300_000
+    for path in PUBLISHED.iterdir():
+        # No path of the machine of the training.
+        assert "/work" not in path.read_text() and "/home" not in path.read_text()
