@@ -227,6 +227,7 @@ def test_every_key_of_a_checkpoint_is_documented():
 
 OTHERS_NAMES = {
     "legged_envs.compat.isaac_gym.gymapi",
+    "legged_envs.compat.isaac_gym.gymutil",
     "legged_envs.compat.isaac_gym.namespace",
     "legged_envs.compat.isaac_gym.terrain_utils",
     "legged_envs.compat.isaac_gym.torch_utils",

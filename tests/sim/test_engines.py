@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -117,7 +116,8 @@ def test_an_engine_that_breaks_a_promise_fails_the_conformance_tests(
         conform(engine, test, **arguments)
 
 
-def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path):
+def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     words = [
         "-p",
         "legged_envs.conformance.options",
@@ -126,9 +126,8 @@ def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path):
         "--pyargs",
         "legged_envs.conformance",
     ]
-    command = [sys.executable, "-m", "pytest", "-q", *words, "--sim", "mujoco"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0 and "14 passed" in done.stdout, done.stdout
+    assert pytest.main(["-q", *words, "--sim", "mujoco"]) == 0
+    assert "14 passed" in capsys.readouterr().out
 
 
 @pytest.fixture
