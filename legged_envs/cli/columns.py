@@ -15,7 +15,7 @@ LEAST_WRAPPED = 16
 
 
 def terminal_width() -> int | None:
-    """Return the number of characters of a terminal's line. None: the output is no terminal."""
+    """Return the number of characters of a terminal's line. None: the output is not a terminal."""
     if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns

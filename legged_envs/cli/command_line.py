@@ -240,7 +240,7 @@ def parse(words: list[str], modules: Sequence[str] = ()) -> Callable[[], None]:
 
     Raises:
         SystemExit: After the help of a verb was printed.
-        ValueError: If the words are no valid command.
+        ValueError: If the words are not a valid command.
     """
     if not words:
         raise ValueError(f"expected one of {', '.join(VERBS)} (legged-envs --help)")

@@ -190,7 +190,7 @@ def option_names(options: type[Any], prefix: str = "--") -> list[str]:
     names = []
     for option in fields(options):
         name = option.name.replace("_", "-")
-        # A positional argument is written without its name, and a suppressed one is no option.
+        # A positional argument is written without its name, and a suppressed one is not an option.
         if {Positional, Suppress} & set(get_args(option.type)[1:]):
             continue
         if is_dataclass(option.type) and isinstance(option.type, type):

@@ -189,7 +189,7 @@ def _read_rows(path: Path) -> list[dict[str, float]]:
             raise ValueError(
                 f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
             ) from error
-        # A row that is no object fails where its numbers are read.
+        # A row that is not an object fails where its numbers are read.
         if isinstance(row, dict) and not all(map(_is_number, row.values())):
             raise ValueError(
                 f"{str(path)!r}, line {number}, must be numbers by name, "

@@ -29,7 +29,7 @@ The purpose decides when an event is left out: while a policy is watched or eval
 
 @dataclass
 class EventTermCfg(Configuration):
-    """Something that happens to the robots besides the actions of the policy."""
+    """Something that happens to the robots in addition to the actions of the policy."""
 
     func: Callable[..., None]
     """``func(env, env_ids, random, **params)``.

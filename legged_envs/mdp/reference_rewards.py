@@ -185,7 +185,7 @@ def foot_height_error(env: Env, motion: str = "motion") -> Tensor:
         motion: Name of the motion command.
 
     Raises:
-        ValueError: A foot is no key body of the motion command.
+        ValueError: A foot is not a key body of the motion command.
     """
     reference = env.commands.terms[motion]
     if not reference.foot_columns:

@@ -198,7 +198,7 @@ def linear_velocity(
         loop: True if the last frame is the first frame of the next repetition.
         quat: Orientations of the base (w, x, y, z), if the values are vectors in the world frame.
             In a loop that turns about z, the velocity at the end is turned back before the mean.
-            Shape: (T, 4). None: the values are no vectors.
+            Shape: (T, 4). None: the values are not vectors.
 
     Returns:
         Velocities, in units of the values per s. Shape: (T, n).

@@ -103,7 +103,7 @@ def torso_of(robot: RobotCfg) -> str | None:
 
 
 def _hands(robot: RobotCfg) -> list[str]:
-    """Return the bodies without children that are no feet, and above no foot."""
+    """Return the bodies without children that are not feet, and above no foot."""
     model = robot_model(robot)
     parents = set(model.body_parentid[1:].tolist())
     hands = []

@@ -102,7 +102,7 @@ class Policy(TableRepr):
             cfg: Configuration of the task.
 
         Raises:
-            ValueError: If the task is of another robot, or only one of task and policy imitates
+            ValueError: If the task is for another robot, or only one of task and policy imitates
                 motions.
         """
         robot = self.contract.get("robot")

@@ -63,7 +63,7 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get(METADATA_KEY, {}), dict):
         raise ValueError(
-            f"the header of {str(path)!r} is no JSON object: name a safetensors file that "
+            f"the header of {str(path)!r} is not a JSON object: name a safetensors file that "
             "legged-envs train wrote"
         )
     return header, SIZE_BYTES + size

@@ -209,7 +209,7 @@ def load_method(word: str) -> Method:
     """Return the method that ``FILE.py:Class`` or ``module:Class`` names.
 
     Raises:
-        ValueError: If the class is not there, or is no :class:`Method`.
+        ValueError: If the class is not there, or is not a :class:`Method`.
         FileNotFoundError: If there is no such file.
     """
     place, _, class_name = word.rpartition(":")

@@ -124,7 +124,7 @@ def read_result(path: Path) -> RunResult:
     """Read the file of a result.
 
     Raises:
-        ValueError: If the file is no result, or its name differs from its run.
+        ValueError: If the file is not a result, or its name differs from its run.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def read_result(path: Path) -> RunResult:
         result = RunResult(**values)
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{str(path)!r} is no result of legged-envs benchmark safe: {error}"
+            f"{str(path)!r} is not a result of legged-envs benchmark safe: {error}"
         ) from error
     if path.stem != result.name:
         raise ValueError(

@@ -91,7 +91,7 @@ def _stand_more(cfg: TaskCfg) -> None:
 
 def _start_on_steps(cfg: TaskCfg) -> None:
     # Otherwise all episodes start on the flat platform in the middle of a tile, and nobody learns
-    # to stand on steps. The event is no part of an evaluation, in which robots cross their tile.
+    # to stand on steps. The event is not a part of an evaluation, in which robots cross their tile.
     cfg.events["drop"] = EventTermCfg(
         events.drop, "reset", purpose="disturb", params={"fraction": 0.3, "distance": 3.0}
     )

@@ -164,7 +164,7 @@ def test_limits_that_are_not_those_of_the_suite_are_refused(tmp_path):
 def test_a_damaged_file_is_named(text, tmp_path):
     path = tmp_path / "Go2-Flat_medium_p3o_1.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"p3o_1\.json' is no result"):
+    with pytest.raises(ValueError, match=r"p3o_1\.json' is not a result"):
         read_results(tmp_path, SUITE)
 
 

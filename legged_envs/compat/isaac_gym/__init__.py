@@ -36,7 +36,7 @@ def install() -> None:
     if sys.modules.get("isaacgym") is namespace:
         return
     spec = find_spec("isaacgym")
-    # A folder without Python files has a spec without a loader. It is no package.
+    # A folder without Python files has a spec without a loader. It is not a package.
     if spec is not None and spec.loader is not None:
         raise ImportError(
             f"there is another isaacgym, {spec!r}, "

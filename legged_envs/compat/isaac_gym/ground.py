@@ -104,12 +104,12 @@ def read_mesh(vertices: np.ndarray, triangles: np.ndarray, params: TriangleMeshP
         params: Parameters.
 
     Raises:
-        ValueError: If the arrays are no mesh.
+        ValueError: If the arrays are not a mesh.
     """
     if np.size(vertices) % 3 or np.size(triangles) % 3 or not np.size(triangles):
         raise ValueError(
             f"add_triangle_mesh: {np.size(vertices)} coordinates and {np.size(triangles)} indices "
-            "are no mesh: give three of each vertex and of each triangle"
+            "are not a mesh: give three of each vertex and of each triangle"
         )
     points = np.asarray(vertices, float).reshape(-1, 3)
     corners = np.asarray(triangles).astype(np.int64).reshape(-1, 3)
@@ -139,7 +139,7 @@ def triangle_mesh(
         params: Parameters.
 
     Raises:
-        ValueError: If the arrays are no mesh, or too many parts hover above the ground.
+        ValueError: If the arrays are not a mesh, or too many parts hover above the ground.
     """
     mesh = read_mesh(vertices, triangles, params)
     num_triangles = len(mesh.triangles)

@@ -115,7 +115,7 @@ class AssetFunctions:
         """Return a copy of the properties of the joints, with the fields ``DOF_DTYPE``."""
         return asset.dof_properties.copy()
 
-    # Joints that do not move are no joints in MuJoCo.
+    # Joints that do not move are not joints in MuJoCo.
 
     def get_asset_joint_count(self, asset: Asset) -> int:
         """Return the number of joints that move."""

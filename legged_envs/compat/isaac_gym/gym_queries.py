@@ -193,7 +193,7 @@ class QueryFunctions:
         """Return the index of a joint in its environment, or −1 if there is no such joint."""
         return self.find_actor_dof_index(env, handle, name, IndexDomain.DOMAIN_ENV)
 
-    # Joints that do not move are no joints in MuJoCo.
+    # Joints that do not move are not joints in MuJoCo.
 
     def get_actor_joint_count(self, env: Env, handle: int) -> int:
         """Return the number of joints of an actor that move."""

@@ -35,7 +35,7 @@ def unwrap_tensor(tensor: torch.Tensor) -> Descriptor:
     """Return a descriptor of a contiguous tensor.
 
     Raises:
-        TypeError: If it is no tensor.
+        TypeError: If it is not a tensor.
         ValueError: If it is not contiguous.
     """
     if not isinstance(tensor, torch.Tensor):

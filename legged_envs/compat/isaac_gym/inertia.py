@@ -28,7 +28,7 @@ def find_principal_axes(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Moments in ascending order, (n, 3), and quaternions (w, x, y, z), (n, 4).
     """
     moments, rotations = np.linalg.eigh(matrices)
-    # An odd permutation or a mirrored axis is no rotation.
+    # An odd permutation or a mirrored axis is not a rotation.
     rotations[..., 0] *= np.sign(np.linalg.det(rotations))[:, None]
     return moments, np.array([_make_quaternion(rotation) for rotation in rotations])
 

@@ -356,7 +356,7 @@ class DirectMARLEnv(DirectRLEnv):
         return rewards, terminated, truncations
 
     def split(self, rows: Tree, spaces: dict[str, Box]) -> ByAgent:
-        """Split rows of all agents: see :func:`split`."""
+        """Split rows of all agents into rows by agent: see :func:`split`."""
         return split(rows, spaces)
 
     def join(self, values: ByAgent) -> Tensor:

@@ -59,7 +59,7 @@ def read_bvh(path: Path) -> tuple[tuple[str, ...], np.ndarray, float]:
     lines = [line.split() for line in text.splitlines()]
     starts = [number for number, words in enumerate(lines) if words[:1] == ["MOTION"]]
     if not starts:
-        raise MotionError(f"{path}: lacks the line MOTION, so it is no .bvh file")
+        raise MotionError(f"{path}: lacks the line MOTION, so it is not a .bvh file")
     skeleton = _read_hierarchy(lines[: starts[0]], str(path))
     table, rate = _read_table(lines, starts[0] + 1, skeleton, str(path))
     return tuple(skeleton.names), _place_joints(skeleton, table), rate

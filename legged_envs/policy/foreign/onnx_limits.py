@@ -144,7 +144,7 @@ def _check_tensor(path: Path, tensor: Any) -> None:
     if not file.is_relative_to(folder) or not file.is_file():
         raise ValueError(
             f"{str(path)!r}: weights of {shorten(tensor.name, 80)!r} are in "
-            f"{location[-80:]!r}, which is no file in its folder: put it there, or save the "
+            f"{location[-80:]!r}, which is not a file in its folder: put it there, or save the "
             "policy as one file"
         )
     if file.stat().st_size > LARGEST_FILE:

@@ -23,7 +23,7 @@ NO_GRID = (
 
 SLACK = 1e-6
 """Part of a point's distance by which a grid may be too short for its last point. Sizes such as 1.6
-are no multiples of 0.1 in floating point."""
+are not multiples of 0.1 in floating point."""
 
 
 @dataclass(frozen=True)

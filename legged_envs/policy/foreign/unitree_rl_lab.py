@@ -57,7 +57,7 @@ ACTIONS = ("JointPositionAction", "JointVelocityAction")
 """Action terms that can be mapped. The second one is for wheels."""
 
 SWITCHES = ("use_gym_history", "scale_first")
-"""Entries among the observation terms that are no terms, of unitree_rl_mjlab."""
+"""Entries among the observation terms that are not terms, of unitree_rl_mjlab."""
 
 
 def is_format(tree: dict[str, Any]) -> bool:

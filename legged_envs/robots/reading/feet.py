@@ -42,7 +42,7 @@ def find_feet(pose: Pose, height: float, base_height: float) -> list[Foot]:
     If two or more bodies near the ground have names of feet (``FOOT_NAME``), these are the feet.
     Else all bodies near the ground are. Of several on one limb only the outermost is a foot, and
     several of one leg are one foot, such as a heel and a toe. Bodies that are welded to the base
-    are no feet.
+    are not feet.
 
     Args:
         pose: Robot in its default pose.

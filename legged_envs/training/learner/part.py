@@ -23,7 +23,7 @@ It takes the observation groups that the teacher reads, in their order, and retu
 
 @dataclass
 class Step:
-    """One control step of all environments, as parts see it."""
+    """One control step of all environments, as the parts of an algorithm receive it."""
 
     index: int
     """Number of the step in the rollout, from 0."""

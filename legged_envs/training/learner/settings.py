@@ -8,7 +8,7 @@ from legged_envs.training.learner_options import OnPolicyCfg
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings:
-    """Numbers of :class:`~legged_envs.training.learner.ppo.PPO`."""
+    """Numeric settings of :class:`~legged_envs.training.learner.ppo.PPO`."""
 
     steps_per_env: int = 24
     """Number of control steps of each environment between two updates: length of a rollout."""

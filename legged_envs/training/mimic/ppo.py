@@ -103,7 +103,8 @@ def mimic_inputs(observation: TensorDict, groups: Groups, frames: int) -> Inputs
         frames: Number of frames in a window.
 
     Raises:
-        ValueError: If a group is missing, or the size of the window is no multiple of ``frames``.
+        ValueError: If a group is missing, or the size of the window is not a multiple of
+            ``frames``.
     """
     name, window, mask = groups
     found = Inputs.of(observation, (name,), (window, mask))

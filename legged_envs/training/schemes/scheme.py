@@ -34,7 +34,7 @@ class Scheme(Part, ABC):
         cfg: Completed options of the scheme.
         observation: Example observation of all environments.
         init_std: Initial standard deviation of each action. Shape: (num_actions,).
-        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored. Else None.
+        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored, otherwise None.
     """
 
     groups: ClassVar[tuple[str, ...]] = ("policy",)
@@ -56,7 +56,7 @@ class Scheme(Part, ABC):
         self.cfg = cfg
         """Options of the scheme."""
         self.mirror_of = mirror_of
-        """Makes mirrors, if the first half of each mini-batch is mirrored. Else None."""
+        """Makes mirrors, if the first half of each mini-batch is mirrored, otherwise None."""
 
     @classmethod
     def add_observations(cls, task: TaskCfg, cfg: Any) -> None:
@@ -106,7 +106,7 @@ class NextStepScheme(Scheme):
         cfg: Completed options of the scheme.
         observation: Example observation of all environments.
         init_std: Initial standard deviation of each action. Shape: (num_actions,).
-        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored. Else None.
+        mirror_of: Makes mirrors, if the first half of each mini-batch is mirrored, otherwise None.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Kept:
     Args:
         example: The group of all environments. Shape: (num_envs, size).
         num_steps: Number of control steps in a rollout.
-        mirror: Mirror of the group, if the first half of each mini-batch is mirrored. Else None.
+        mirror: Mirror of the group, if the first half of each mini-batch is mirrored, otherwise None.
     """
 
     def __init__(self, example: torch.Tensor, num_steps: int, mirror: Mirror | None):
