@@ -100,7 +100,7 @@ class SimParams(Record):
             function: Name of the function that was called, for the error.
 
         Raises:
-            ValueError: If ``dt`` or ``substeps`` is not positive, or ``substeps`` is no whole number.
+            ValueError: If ``dt`` or ``substeps`` is not positive, or ``substeps`` is not whole.
         """
         # YAML files may have 2.0 for 2.
         is_count = int(self.substeps) == self.substeps >= 1

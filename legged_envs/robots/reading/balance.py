@@ -10,7 +10,7 @@ from legged_envs.robots.reading.pose import Pose, body_path
 from legged_envs.robots.reading.soles import SOLE_DEPTH, Sole, find_sole
 
 FEET_THAT_NEED_BALANCE = 2
-"""Number of feet of robots that are balanced. One foot is not a biped; more than two stand anyway."""
+"""Number of feet of robots that are balanced. Robots with more feet stand anyway."""
 
 LEAST_SOLE = 0.02
 """Length of a sole below which it is a point on which no servo can balance, m."""

@@ -149,7 +149,7 @@ class Kept:
     Args:
         example: The group of all environments. Shape: (num_envs, size).
         num_steps: Number of control steps in a rollout.
-        mirror: Mirror of the group, if the first half of each mini-batch is mirrored, otherwise None.
+        mirror: Mirror of the group, if half of each mini-batch is mirrored, otherwise None.
     """
 
     def __init__(self, example: torch.Tensor, num_steps: int, mirror: Mirror | None):
