@@ -116,7 +116,7 @@ def test_crossings_of_rough_ground():
             means.append(fmean(fmean(of_kind[span]) for of_kind in of_policy.values()))
     assert rows[mean] == [f"{100 * value:.0f} %" for value in means]
     page = (ROOT / "docs" / "how-to" / "rough-ground.md").read_text()
-    overall = re.search(r"Over all episodes, (\S+ %) .* and (\S+ %) of those", page).groups()
+    overall = re.search(r"Over all episodes, (\S+ %) .* and (\S+ %) of the", page).groups()
     for task_id, found in zip(policies, overall, strict=True):
         assert found == f"{100 * read_evaluation(SHIPPED[task_id])['crossed']:.1f} %"
     # The same numbers as in the list of tasks.
