@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from legged_envs.safe_benchmark.results import RunResult, read_result, write_res
 from legged_envs.safe_benchmark.run import BASELINE, BenchmarkRun, run_in
 from legged_envs.sweeps.finished import is_finished
 from legged_envs.sweeps.folder import RUNS
+from legged_envs.training.command import train_words
+from legged_envs.training.learner_options import ConstraintCfg
+from legged_envs.training.options import PPOCfg
 from legged_envs.training.prepare import prepare
 
 PUBLIC_FOLDER = Path("benchmarks_safe")
@@ -182,4 +185,26 @@ def public_command(run: BenchmarkRun, method: Method) -> str:
             iterations=None if iterations == usual.iterations else iterations,
         )
     run = replace(run, folder=PUBLIC_FOLDER / RUNS / run.name, threads=0)
-    return shlex.join(["legged-envs", *method.words(run)])
+    words = method.words(run)
+    if training and isinstance(method, OptionMethod):
+        options = method.options(run)
+        assert isinstance(options.algo, PPOCfg)
+        algo = with_trained_options(options.algo, training["algo"])
+        words = train_words(replace(options, algo=algo))
+    return shlex.join(["legged-envs", *words])
+
+
+def with_trained_options(algo: PPOCfg, trained: Mapping[str, Any]) -> PPOCfg:
+    """Return options of PPO whose constraints are those of a training, as its command must say.
+
+    Args:
+        algo: Options of PPO.
+        trained: Options of PPO in the configuration of the training.
+    """
+    names = {option.name for option in fields(ConstraintCfg)} - {"method"}
+    found: dict[str, Any] = {}
+    for name, value in trained.get("constraint", {}).items():
+        # Options of another version may be missing here, and JSON has lists for tuples.
+        if name in names:
+            found[name] = tuple(value) if isinstance(value, list) else value
+    return replace(algo, constraint=replace(algo.constraint, **found))

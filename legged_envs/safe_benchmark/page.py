@@ -26,7 +26,9 @@ BAR_END = 3.0
 """J / d at the right end of a bar."""
 
 STYLE = """<style>
-th, td { overflow-wrap: normal; white-space: nowrap; }
+th, td { overflow-wrap: normal; }
+td { white-space: nowrap; }
+th { vertical-align: bottom; }
 td:first-child, th:first-child { position: sticky; left: 0; background: #fff; }
 body > div:has(> figure) {
   grid-template-columns: repeat(auto-fill, minmax(min(350px, 100%), 1fr));

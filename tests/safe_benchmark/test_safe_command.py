@@ -41,7 +41,8 @@ class Still(Method):
 def trained(tmp_path_factory, short_evaluations) -> Path:
     """A folder with a finished run that a plain training wrote."""
     folder = tmp_path_factory.mktemp("benchmark")
-    ppo = PPOCfg(steps_per_env=4, epochs=1, hidden=(16,), constraint=ConstraintCfg(method="p3o"))
+    constraint = ConstraintCfg(method="p3o", kappa=0.5)
+    ppo = PPOCfg(steps_per_env=4, epochs=1, hidden=(16,), constraint=constraint)
     cfg = TrainCfg(
         GO2,
         num_envs=8,
@@ -96,7 +97,7 @@ def test_plain_trainings_are_evaluated_once_and_summarised(folder, tmp_path, cap
     assert found.command == (
         f"legged-envs train {GO2} --num-envs 8 --iterations 2 --run-dir "
         "benchmarks_safe/runs/Go2-Flat_medium_p3o_1 --constraints medium --no-video ppo "
-        "--constraint.method p3o"
+        "--constraint.method p3o --constraint.kappa 0.5"
     )
     # No path of this machine goes into a file that is published.
     assert str(folder) not in file.read_text() and str(folder) not in page.read_text()
