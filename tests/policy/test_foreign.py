@@ -732,6 +732,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a scale too few": (changed_action(scale=[0.25] * 11), "scale.* 12 .*11"),
     "a clip that is none": (changed_action(clip=[[1.0, -1.0]] * 12), r"clip.0.*\[1.0, -1.0\]"),
     "another size": (deploy_yaml(observations={"base_ang_vel": term(3, 1.0)}), "3 numbers"),
+    "an unknown part of a term": (
+        deploy_yaml(observations={"base_ang_vel": {**term(3, 1.0), "delay": 2}}),
+        "base_ang_vel.delay .*history_length",
+    ),
     "neither": ({"a": 1, "b": 2}, "a, b"),
     "a list": ([1, 2], "deploy.yaml"),
 }

@@ -53,6 +53,9 @@ TERMS = {
 }
 """Observation term of the file → the same quantity here."""
 
+TERM_FIELDS = ("params", "clip", "scale", "history_length", "flatten_history_dim")
+"""Entries that an observation term of the file may have."""
+
 ACTIONS = ("JointPositionAction", "JointVelocityAction")
 """Action terms that can be mapped. The second one is for wheels."""
 
@@ -216,6 +219,7 @@ def _read_terms(
     period = None
     for name in names:
         entry = fields.section(name)
+        _check_known_fields(entry)
         quantity = TERMS[name]
         if quantity == "clock":
             period = entry.section("params").positive("period")
@@ -228,6 +232,15 @@ def _read_terms(
             "give them the same"
         )
     return tuple(terms), period
+
+
+def _check_known_fields(entry: Fields) -> None:
+    unknown = [name for name in entry.values if name not in TERM_FIELDS and entry.has(name)]
+    if unknown:
+        raise ValueError(
+            f"{entry.path(unknown[0])} cannot be mapped (known: {', '.join(TERM_FIELDS)}): remove "
+            "it if the policy was trained without it"
+        )
 
 
 def _check_all_joints(entry: Fields, name: str, size: int) -> None:
