@@ -138,6 +138,9 @@ def tasks_by_term() -> dict[str, dict[str, list[str]]]:
     for task_id in TASKS:
         name = _short_name(task_id)
         for term, setting in _terms_of(make_task_cfg(task_id)):
+            if not hasattr(term, "__qualname__"):
+                # A method of a task class of another framework, which is not in the reference.
+                continue
             found[f"{term.__module__}.{term.__qualname__}"][setting].append(name)
     return found
 

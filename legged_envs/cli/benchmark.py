@@ -8,7 +8,7 @@ from legged_envs.training.options import TRAINING_MODULES
 
 
 def benchmark(cfg: BenchmarkCfg) -> None:
-    """Compare constrained training methods: train, evaluate, and make a leaderboard.
+    """Compare constrained training methods, and make a leaderboard.
 
     The runs are all combinations of tasks, levels, methods and seeds, each an ordinary training.
     Ray Tune schedules them. Finished runs are kept, so the same command continues a benchmark that

@@ -116,7 +116,14 @@ def _requested_folder(cfg: TrainCfg) -> Path:
     if cfg.resume is not None and not cfg.resume.is_file():
         return cfg.resume
     task_name = cfg.task_id.split("/")[-1].split(":")[-1]
-    return Path("runs", task_name, f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
+    first = Path("runs", task_name, f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
+    # Another training may have started in the same second.
+    folder = first
+    number = 2
+    while folder.exists():
+        folder = first.with_name(f"{first.name}_{number}")
+        number += 1
+    return folder
 
 
 def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:

@@ -161,9 +161,9 @@ class ConstraintCfg(Configuration):
     as without constraints, to the bit. 0: it acts from the first update, as in the papers."""
 
     critic_stride: int = 3
-    """Number n: the critic of the costs learns from every n-th row of a mini-batch, from other rows
-    in each pass. 1: from all rows, which takes n times as long. ``--lagrange.enabled`` uses it
-    too."""
+    """Number n: the critic of the costs learns from every n-th control step of a rollout, and from
+    others in each pass. 1: from all steps, which takes n times as long. ``--lagrange.enabled``
+    uses it too."""
 
     penalty: float = 0.5
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""

@@ -39,7 +39,7 @@ from legged_envs.runs.progress import showing
 from legged_envs.runs.run_folder import lock_run_folder
 from legged_envs.storage import MiniBatch
 from legged_envs.tasks.mimic import imitating
-from legged_envs.training.checkpoint import read_checkpoint
+from legged_envs.training.checkpoint import read_checkpoint, run_folder
 from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.notices import print_how_to_resume
 from legged_envs.training.options import PPOCfg, TrainCfg
@@ -1227,3 +1227,14 @@ def test_events_are_left_out_by_what_they_are_for():
         ValueError, match=r"event term 'kick': purpose must be one of .*'disturb'.*got 'annoy'"
     ):
         make_core(cfg, 1)
+
+
+def test_trainings_that_start_in_the_same_second_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = set()
+    for _ in range(3):
+        folder = run_folder(TrainCfg(GO2))
+        folder.mkdir(parents=True)
+        folders.add(folder)
+    assert len(folders) == 3
+    assert {folder.parent for folder in folders} == {Path("runs/Go2-Flat-v0")}

@@ -346,13 +346,19 @@ class PPO(Learner):
     def _cost_value_loss(
         self, batch: MiniBatch, critic_seen: list[torch.Tensor], epoch: int
     ) -> torch.Tensor:
-        """Return the mean squared error of the values of the costs on every n-th row."""
+        """Return the mean squared error of the values of the costs at every n-th control step."""
         assert batch.cost_returns is not None
-        stride = self.cfg.cost_stride
-        # Rows are in random order. Each pass has others, so that all of them are used.
-        rows = slice(epoch % stride, None, stride)
-        values = self.cost_critic.evaluate(*(part[rows] for part in critic_seen))
-        return (values - batch.cost_returns[rows]).square().mean()
+        returns = batch.cost_returns
+        stride = min(self.cfg.cost_stride, self.cfg.steps_per_env)
+        if stride > 1:
+            # Each pass has other steps. They are the same in each of several processes.
+            steps = batch.indices // self.storage.num_envs
+            rows = (steps % stride == epoch % stride).nonzero().squeeze(1)
+            critic_seen = [part[rows] for part in critic_seen]
+            returns = returns[rows]
+        errors = (self.cost_critic.evaluate(*critic_seen) - returns).square()
+        # A small mini-batch may have no row of these steps.
+        return errors.sum() / max(errors.numel(), 1)
 
     def _adapt_learning_rate(self, kl: float) -> None:
         """Lower the learning rate if the KL divergence is too large, raise it if too small."""

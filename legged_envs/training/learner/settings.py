@@ -32,7 +32,7 @@ class PPOSettings:
     value_loss: float = 1.0
     """Weight of the value function's loss in the total loss."""
     cost_stride: int = 1
-    """Number n: the critic of the costs learns from every n-th row of a mini-batch."""
+    """Number n: the critic of the costs learns from every n-th control step."""
     entropy: float = 0.0
     """Weight of the policy's entropy in the loss."""
     schedule: Literal["fixed", "adaptive"] = "fixed"
