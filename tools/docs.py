@@ -110,9 +110,7 @@ def describe_tasks(path: str) -> str | None:
 
 def _listed(names: list[str]) -> str:
     """Return names of tasks in a row, or the names that are missing if these are few."""
-    from legged_envs.tasks import TASKS
-
-    missing = [name for name in map(_short_name, TASKS) if name not in names]
+    missing = [name for name in map(_short_name, own_tasks()) if name not in names]
     if not missing:
         return "all tasks"
     if len(missing) <= MOST_MISSING_TASKS:
@@ -124,23 +122,27 @@ def _short_name(task_id: str) -> str:
     return task_id.removeprefix("Legged/").removesuffix("-v0")
 
 
+def own_tasks() -> list[str]:
+    """Return the ids of this package's tasks, without those that others registered."""
+    from legged_envs.tasks import TASKS
+
+    return [task_id for task_id, cfg in TASKS.items() if str(cfg).startswith("legged_envs.")]
+
+
 @cache
 def tasks_by_term() -> dict[str, dict[str, list[str]]]:
-    """Return the registered tasks that use each term.
+    """Return the tasks of this package that use each term.
 
     Returns:
         Path of a term → its weight or limit, empty if it has none → names of tasks, such as
         ``Go2-Flat``.
     """
-    from legged_envs.tasks import TASKS, make_task_cfg
+    from legged_envs.tasks import make_task_cfg
 
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for task_id in TASKS:
+    for task_id in own_tasks():
         name = _short_name(task_id)
         for term, setting in _terms_of(make_task_cfg(task_id)):
-            if not hasattr(term, "__qualname__"):
-                # A method of a task class of another framework, which is not in the reference.
-                continue
             found[f"{term.__module__}.{term.__qualname__}"][setting].append(name)
     return found
 

@@ -32,6 +32,7 @@ from legged_envs.policy.header import read_evaluation
 from legged_envs.policy.policy import SHIPPED
 from legged_envs.sim.quantities import ROBOT_QUANTITIES
 from legged_envs.sim.robot_state import RobotState
+from legged_envs.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -333,10 +334,12 @@ def test_docstrings_become_markdown():
     assert as_markdown(example) == example
 
 
-def test_the_reference_names_the_tasks_that_use_a_term():
+def test_the_reference_names_the_tasks_that_use_a_term(monkeypatch):
     pytest.importorskip("griffe")
-    from tools.docs import describe_tasks
+    from tools.docs import describe_tasks, own_tasks
 
+    monkeypatch.setitem(TASKS, "Legged/Mine-v0", "my_tasks:mine")
+    assert "Legged/Mine-v0" not in own_tasks()
     terms = "legged_envs.mdp"
     assert describe_tasks(f"{terms}.rewards.no_progress") == "**Used by** Go2-Robust (weight -1)."
     all_but_one = "**Used by** all tasks except Go2-Pair (limit 0.05)."
