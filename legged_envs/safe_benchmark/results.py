@@ -10,7 +10,7 @@ from legged_envs.checks import check_known
 from legged_envs.envs.cost_suites import read_suite
 from legged_envs.policy.header import without_nan
 from legged_envs.runs.run_folder import write_json
-from legged_envs.safe_benchmark.run import BASELINE
+from legged_envs.safe_benchmark.run import BASELINE, RunIdentity
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,11 @@ class CostResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class RunResult(RunIdentity):
     """Result of one run."""
 
     suite: str
     """Name and version of the suite of costs and limits."""
-    task: str
-    """Task without Legged/ and version, such as Go2-Flat."""
-    level: str
-    """Level of the limits."""
-    method: str
-    """Name of the method."""
-    seed: int
-    """Seed of the training."""
     source: str
     """What follows ``--methods`` for the method: its name, or ``FILE.py:Class``."""
     command: str
@@ -77,16 +69,6 @@ class RunResult:
     """Share of the episodes that crossed their tile of rough ground. None on flat ground."""
     costs: dict[str, CostResult]
     """Numbers of each cost."""
-
-    @property
-    def name(self) -> str:
-        """Name of the run, and of its file without .json."""
-        return f"{self.task}_{self.level}_{self.method}_{self.seed}"
-
-    @property
-    def task_id(self) -> str:
-        """Registered id of the task."""
-        return f"Legged/{self.task}-v0"
 
     @property
     def worst(self) -> str:

@@ -14,8 +14,8 @@ NAME = re.compile(r"([A-Za-z0-9-]+)_([a-z]+)_([a-z0-9_]+)_(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchmarkRun:
-    """One run of the benchmark, which a method trains."""
+class RunIdentity:
+    """What distinguishes a run of the benchmark from the others of a suite."""
 
     task: str
     """Task without Legged/ and version, such as Go2-Flat."""
@@ -25,16 +25,6 @@ class BenchmarkRun:
     """Name of the method."""
     seed: int
     """Seed of the training."""
-    folder: Path
-    """Run folder that the training writes to."""
-    suite: str = SUITE
-    """Name and version of the suite of costs and limits."""
-    iterations: int | None = None
-    """Number of updates of the training. None: the task's."""
-    num_envs: int = 768
-    """Number of robots of the training."""
-    threads: int = 0
-    """Number of threads of the training. 0: one per core."""
 
     @property
     def name(self) -> str:
@@ -45,6 +35,22 @@ class BenchmarkRun:
     def task_id(self) -> str:
         """Registered id of the task."""
         return f"Legged/{self.task}-v0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRun(RunIdentity):
+    """One run of the benchmark, which a method trains."""
+
+    folder: Path
+    """Run folder that the training writes to."""
+    suite: str = SUITE
+    """Name and version of the suite of costs and limits."""
+    iterations: int | None = None
+    """Number of updates of the training. None: the task's."""
+    num_envs: int = 768
+    """Number of robots of the training."""
+    threads: int = 0
+    """Number of threads of the training. 0: one per core."""
 
     @property
     def costs(self) -> str:
