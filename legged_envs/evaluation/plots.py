@@ -161,7 +161,7 @@ def draw_curves(
 
 
 def _draw_bound(axis: "Axes", bound: Bound) -> None:
-    """Draw a dashed line, if it is not so far away that the curve would become flat."""
+    """Draw a bound as a dashed line, out of view if the curve would become flat with it."""
     low, high = axis.get_ylim()
     axis.axhline(bound.value, color="tab:red", linestyle="--", linewidth=1.0)
     reach = FARTHEST_BOUND * (high - low)

@@ -23,10 +23,11 @@ LEAST_HEIGHT_FRACTION = 0.8
 
 
 def standing_costs(task_id: str, cfg: TaskCfg) -> dict[str, float]:
-    """Return the costs of robots that hold their default pose, simulated by mujoco.
+    """Return the smallest costs of robots that hold their default pose, simulated by MuJoCo.
 
-    A cost is the mean over the robots that stand, in the step in which it is smallest: a lower
-    bound, also for robots that swing or fall because nothing balances them.
+    In each step after the landing, a cost is averaged over the robots that stand. The result is the
+    smallest of these averages. Bipeds soon swing and fall without a policy, and their later costs
+    say nothing about standing.
 
     Args:
         task_id: Registered id of the task.

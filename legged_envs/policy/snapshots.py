@@ -21,7 +21,7 @@ def snapshot_file(run_dir: Path, update: int) -> Path:
 
 
 def find_snapshots(run_dir: Path) -> dict[int, Path]:
-    """Return the policies of single updates in a run folder, by their update, oldest first.
+    """Return the policies that a training saved on its way, by update number, oldest first.
 
     Links that lead out of the folder are left out.
     """

@@ -120,7 +120,11 @@ def trained_method(training: Mapping[str, Any]) -> str:
 
 
 def has_result(run: BenchmarkRun, results: Path, episodes: int) -> bool:
-    """Return True if there is a result of this training with as many episodes."""
+    """Return True if the run has a result that is up to date.
+
+    A result is up to date if it has the suite and the environment steps of the training, the given
+    number of episodes, and their present seed.
+    """
     path = results / f"{run.name}.json"
     if not path.is_file():
         return False

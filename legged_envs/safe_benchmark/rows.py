@@ -82,11 +82,12 @@ class Row:
 
     @property
     def command(self) -> str:
-        """Command line that trains and evaluates these runs and the unconstrained ones."""
+        """Command line that trains and evaluates the runs of this row and of the baseline."""
         first = self.results[0]
         methods = dict.fromkeys((BASELINE, first.source))
         words = ["legged-envs", "benchmark", "safe", "--tasks", first.task]
         words += ["--levels", first.level, "--methods", *methods]
+        # The option is a number n: the seeds are 1 to n.
         words += ["--seeds", str(max(result.seed for result in self.results))]
         return shlex.join(words)
 

@@ -49,7 +49,8 @@ def train_unfinished(cfg: BenchmarkCfg, methods: Mapping[str, Method], console: 
     with running_ray(cfg.address, cfg.cpus_per_run):
         check_resources(cfg.cpus_per_run, 0)
         with locked(cfg.folder):
-            # The plan may have changed. Each run looks for its own checkpoint.
+            # Tune would resume the runs of its last state, but the plan may have others now. Each
+            # training resumes from the checkpoint in its own folder.
             shutil.rmtree(cfg.folder / STATE, ignore_errors=True)
             write_runs(cfg.folder, unfinished[0].task_id, trials)
             try:

@@ -13,7 +13,7 @@ def running_maxima(maxima: Array | None, costs: Array, tau: float) -> Array:
 
     Args:
         maxima: The maxima before this step, m_i. None: there are none, and the result is the
-            largest cost of the batch.
+            largest cost of the batch, at least :data:`COST_MAXIMUM_FLOOR`, as in later steps.
         costs: Costs of the step, c_i. Shape: (n, K).
         tau: τ, the share of the maxima that a step keeps.
     """

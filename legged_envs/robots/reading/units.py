@@ -16,7 +16,7 @@ mass, such as frames of sensors, have inertias without a meaning."""
 
 
 def check_mesh_sizes(model: mujoco.MjModel) -> None:
-    """Raise a ValueError that names a body with a mesh that is too large to be in metres."""
+    """Raise a ValueError if a mesh is larger than :data:`LONGEST_SHAPE`: it is not in metres."""
     for geom in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_MESH):
         radius = float(model.geom_rbound[geom])
         if radius > LONGEST_SHAPE:

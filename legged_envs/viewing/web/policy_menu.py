@@ -122,14 +122,14 @@ class PolicyMenu:
         """Return the path of a policy below the folder of policies.
 
         Raises:
-            ValueError: If it is elsewhere. Whether there is such a file is not told.
+            ValueError: If it is elsewhere. The message is the same whether or not the file exists.
         """
         if self._folder is None:
             return Path(text)
         try:
             path = Path(text).resolve()
-        # A text may hold what no path can.
         except (OSError, ValueError, RuntimeError):
+            # The text is no path, such as one with a null byte: refuse it below as one outside.
             path = Path("/")
         # Links are followed first: one of them may lead out of the folder.
         if not path.is_relative_to(self._folder.resolve()):

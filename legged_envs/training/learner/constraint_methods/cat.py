@@ -52,14 +52,14 @@ class CaT(ConstraintMethod):
         return shaped.to(rewards.dtype), continuation.to(rewards.dtype)
 
     def measure(self, excess: torch.Tensor) -> None:
-        """Take note of the excess of each cost, and adapt the probabilities."""
+        """Take note of the excess e of each cost, and adapt b and p as in the class docstring."""
         super().measure(excess)
         bounded = excess.double().clamp(max=LARGEST_EXCESS)
         self.base = self._within_range(self.base * (self.cfg.probability_rate * bounded).exp())
-        faster = self.base * (self.cfg.probability_gain * bounded).exp()
-        self.probabilities = self._within_range(faster)
+        raised = self.base * (self.cfg.probability_gain * bounded).exp()
+        self.probabilities = self._within_range(raised)
         if self.maxima is not None:
-            # Each process has seen its own robots alone.
+            # Running means of the maxima that each process saw among its robots.
             self.maxima = processes.average(self.maxima)
 
     def _within_range(self, probabilities: torch.Tensor) -> torch.Tensor:
