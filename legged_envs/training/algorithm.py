@@ -3,7 +3,6 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,17 +15,12 @@ from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots import RobotCfg
 from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
-from legged_envs.training.learner.constraints import CostPart
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.mirror import MirroredHalf, mirror_of
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
-from legged_envs.training.learner.parts import (
-    make_bonuses,
-    make_constraints,
-    make_method_constraints,
-)
+from legged_envs.training.learner.parts import make_bonuses, make_cost_part
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
@@ -161,9 +155,15 @@ def _make_ppo(
         parts.append(scheme)
     critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
-    settings = settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True)
-    settings = replace(settings, cost_stride=ppo.constraint.critic_stride)
-    constraints = _make_cost_part(ppo, env.num_envs, core, settings.gamma * settings.gae_lambda)
+    constraints = make_cost_part(
+        ppo,
+        core.cost_names,
+        core.cost_limits,
+        discount=ppo.gamma * ppo.gae_lambda,
+        num_envs=env.num_envs,
+        device=core.device,
+        with_reference=False,
+    )
     cost_critic = None
     if constraints is not None and constraints.num_costs:
         num_costs = constraints.num_costs
@@ -180,45 +180,11 @@ def _make_ppo(
         critic,
         actor_inputs,
         critic_inputs,
-        settings,
+        settings_of(ppo, ppo.gamma, ppo.entropy, clip_value=True),
         policy_groups=("policy",),
         parts=parts,
         constraints=constraints,
         cost_critic=cost_critic,
-    )
-
-
-def _make_cost_part(
-    ppo: PPOCfg, num_envs: int, core: CoreVectorEnv, discount: float
-) -> CostPart | None:
-    """Make the part that constrains costs, or None if no option switches it on."""
-    method = ppo.constraint.method
-    limits = core.cost_limits
-    if method != "none":
-        limits = tuple(limit * ppo.constraint.aim for limit in limits)
-    if method not in ("none", "lagrange"):
-        return make_method_constraints(
-            ppo.constraint,
-            core.cost_names,
-            limits,
-            discount=discount,
-            num_envs=num_envs,
-            device=core.device,
-        )
-    lagrange = ppo.lagrange
-    if method == "lagrange":
-        costs = ppo.constraint.costs or lagrange.costs
-        lagrange = replace(lagrange, enabled=True, costs=costs)
-    if not lagrange.enabled:
-        return None
-    return make_constraints(
-        lagrange,
-        core.cost_names,
-        limits,
-        discount=discount,
-        num_envs=num_envs,
-        device=core.device,
-        with_reference=False,
     )
 
 

@@ -13,7 +13,13 @@ from legged_envs.runs.checkpoint_file import CHECKPOINT, ENTRY_TYPES, read_check
 from legged_envs.system_checks import check_output
 from legged_envs.tables import shorten
 from legged_envs.training import processes
-from legged_envs.training.learner_options import AmpCfg, ConstraintCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import (
+    AmpCfg,
+    ConstraintCfg,
+    LagrangeCfg,
+    OnPolicyCfg,
+    RndCfg,
+)
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, LSTMCfg
@@ -82,9 +88,9 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
         # Earlier versions had only rsl_rl's PPO, and no option for it.
         checkpoint["cfg"].learner = "rsl_rl"
     algo = getattr(checkpoint.get("cfg"), "algo", None)
-    if isinstance(algo, PPOCfg) and not hasattr(algo, "constraint"):
-        # Earlier versions had no constraint methods.
-        algo.constraint = ConstraintCfg()
+    if isinstance(algo, OnPolicyCfg) and not hasattr(algo, "constraint"):
+        # Earlier versions had no constraint methods, and their critics of costs used all steps.
+        algo.constraint = ConstraintCfg(critic_stride=1)
     return checkpoint
 
 

@@ -6,14 +6,15 @@ from legged_envs.checks import check_choice, check_known, check_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.cost_suites import suite_name
 from legged_envs.training.learner.constraint_methods import METHODS
-from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.learner_options import OnPolicyCfg
+from legged_envs.training.options import TrainCfg
 
 
-def check_constraint(algo: PPOCfg, task: TaskCfg) -> None:
+def check_constraint(algo: OnPolicyCfg, task: TaskCfg) -> None:
     """Check the constraint method, its costs and their limits.
 
     Args:
-        algo: Options of PPO.
+        algo: Options of the algorithm.
         task: Configuration of the task, with all changes.
 
     Raises:

@@ -143,7 +143,9 @@ class ConstraintCfg(Configuration):
 
     method: ConstraintMethodName = "none"
     """Constraint method: none, a fixed penalty, PPO-Lagrangian with PID control (configured by
-    ``--lagrange``), P3O, N-P3O, IPO, CRPO, FOCOPS or CaT."""
+    ``--lagrange``), P3O, N-P3O, IPO, CRPO, FOCOPS or CaT. In mimic tasks, lagrange has separate
+    multipliers for robots with and without a reference. Other methods constrain the mean cost of
+    both."""
 
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits. Empty: all cost terms of the task."""
@@ -275,4 +277,7 @@ class OnPolicyCfg(LearningCfg):
     """Options of random network distillation, a reward for new observations."""
 
     lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
-    """Options of the constraints on costs."""
+    """Options of the Lagrange multipliers that keep costs under their limits."""
+
+    constraint: ConstraintCfg = field(default_factory=ConstraintCfg)
+    """Options of the method that keeps costs under their limits."""

@@ -1,8 +1,8 @@
 """Options of PPO. Every field is an option of ``legged-envs train``."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from legged_envs.training.learner_options import Activation, ConstraintCfg, OnPolicyCfg
+from legged_envs.training.learner_options import Activation, OnPolicyCfg
 
 
 @dataclass
@@ -44,6 +44,3 @@ class PPOCfg(OnPolicyCfg):
     mirror: bool = True
     """True: half of each mini-batch is mirrored left to right. Without effect with ``--learner
     rsl_rl``, or if a term of the task does not define its mirror image."""
-
-    constraint: ConstraintCfg = field(default_factory=ConstraintCfg)
-    """Options of the method that keeps costs under their limits."""

@@ -359,10 +359,11 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Check that the cost terms and the teacher that an algorithm names exist."""
     if isinstance(algo, OnPolicyCfg):
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
-    if isinstance(algo, PPOCfg):
         check_constraint(algo, task)
-        return
-    if isinstance(algo, MimicPPOCfg) and not algo.dagger.coefficient:
+    has_teacher = isinstance(algo, MimicDistillationCfg)
+    if isinstance(algo, MimicPPOCfg):
+        has_teacher = algo.dagger.coefficient > 0.0
+    if not has_teacher:
         return
     # Loading finds a missing or damaged file now. The trainer loads it again on the right device.
     load_policy(teacher_path(algo))

@@ -5,6 +5,7 @@ import numpy as np
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.training.algorithm import Algorithm
 from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.options import PPOCfg
 from legged_envs.training.prepare import Prepared
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
@@ -86,7 +87,7 @@ class Schedule:
 
     def _set_constraints(self, done: float) -> None:
         algo = self._prepared.algo
-        if not isinstance(algo, PPOCfg) or algo.constraint.method == "none":
+        if not isinstance(algo, OnPolicyCfg) or algo.constraint.method == "none":
             return
         assert isinstance(self._algorithm, PPO)
         assert self._algorithm.constraints is not None, "the algorithm has a constraint method"

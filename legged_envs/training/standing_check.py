@@ -2,7 +2,7 @@
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.standing import standing_costs
-from legged_envs.training.options import PPOCfg
+from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.prepare import Prepared
 
 
@@ -18,7 +18,7 @@ def check_standing(prepared: Prepared) -> None:
         ValueError: If a limit is below the cost of a robot that holds its default pose.
     """
     algo = prepared.algo
-    if not isinstance(algo, PPOCfg) or prepared.checkpoint is not None:
+    if not isinstance(algo, OnPolicyCfg) or prepared.checkpoint is not None:
         return
     names = _constrained_costs(algo, prepared.task)
     if not names:
@@ -35,7 +35,7 @@ def check_standing(prepared: Prepared) -> None:
             )
 
 
-def _constrained_costs(algo: PPOCfg, task: TaskCfg) -> tuple[str, ...]:
+def _constrained_costs(algo: OnPolicyCfg, task: TaskCfg) -> tuple[str, ...]:
     """Return the names of the costs that a method keeps under their limits."""
     if algo.constraint.method == "none":
         if not algo.lagrange.enabled:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from tensordict import TensorDict
@@ -9,12 +10,71 @@ from tensordict import TensorDict
 from legged_envs.checks import check_choice, check_number
 from legged_envs.training.learner.bonus import Novelty
 from legged_envs.training.learner.constraint_methods import METHODS
-from legged_envs.training.learner.constraints import Constraints
+from legged_envs.training.learner.constraints import Constraints, CostPart
 from legged_envs.training.learner.lagrange import Lagrange
 from legged_envs.training.learner.method_constraints import MethodConstraints
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.style_prior import Expert, StylePrior
-from legged_envs.training.learner_options import AmpCfg, ConstraintCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import (
+    AmpCfg,
+    ConstraintCfg,
+    LagrangeCfg,
+    OnPolicyCfg,
+    RndCfg,
+)
+
+
+def make_cost_part(
+    algo: OnPolicyCfg,
+    cost_names: Sequence[str],
+    cost_limits: Sequence[float],
+    *,
+    discount: float,
+    num_envs: int,
+    device: torch.device,
+    with_reference: bool,
+) -> CostPart | None:
+    """Make the part that constrains costs, or None if no option switches it on.
+
+    Args:
+        algo: Options of the algorithm.
+        cost_names: Names of the task's cost terms.
+        cost_limits: Limit of each cost term: its largest mean per control step.
+        discount: The product of the discount γ and the factor λ of the advantage estimate.
+        num_envs: Number of environments.
+        device: Device to learn on.
+        with_reference: True for tasks with reference motions.
+
+    Raises:
+        ValueError: If an option is out of its range or names no cost of the task.
+    """
+    method = algo.constraint.method
+    if method != "none":
+        cost_limits = tuple(limit * algo.constraint.aim for limit in cost_limits)
+    if method not in ("none", "lagrange"):
+        return make_method_constraints(
+            algo.constraint,
+            cost_names,
+            cost_limits,
+            discount=discount,
+            num_envs=num_envs,
+            device=device,
+        )
+    lagrange = algo.lagrange
+    if method == "lagrange":
+        costs = algo.constraint.costs or lagrange.costs
+        lagrange = replace(lagrange, enabled=True, costs=costs)
+    if not lagrange.enabled:
+        return None
+    return make_constraints(
+        lagrange,
+        cost_names,
+        cost_limits,
+        discount=discount,
+        num_envs=num_envs,
+        device=device,
+        with_reference=with_reference,
+    )
 
 
 def make_constraints(

@@ -62,6 +62,7 @@ def settings_of(cfg: OnPolicyCfg, gamma: float, entropy: float, clip_value: bool
         clip=cfg.clip,
         clip_value=clip_value,
         value_loss=cfg.value_loss,
+        cost_stride=cfg.constraint.critic_stride,
         entropy=entropy,
         schedule=cfg.schedule,
         desired_kl=cfg.desired_kl,

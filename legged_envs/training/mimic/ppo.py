@@ -8,7 +8,7 @@ from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.learner.dagger import Dagger
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.part import Part, Teacher
-from legged_envs.training.learner.parts import make_bonuses, make_constraints
+from legged_envs.training.learner.parts import make_bonuses, make_cost_part
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert
@@ -32,9 +32,10 @@ def make_mimic_ppo(
 ) -> PPO:
     """Make motion-mimic PPO.
 
-    Options add constraints on costs (``cfg.lagrange``), imitation of a teacher (``cfg.dagger``) and
-    reward bonuses (``cfg.amp``, ``cfg.rnd``). With bonuses the reward is task_reward_weight · r +
-    amp_reward_weight · style + novelty, and novelty includes the weight of ``cfg.rnd``.
+    Options add constraints on costs (``cfg.constraint``, ``cfg.lagrange``), imitation of a teacher
+    (``cfg.dagger``) and reward bonuses (``cfg.amp``, ``cfg.rnd``). With bonuses the reward is
+    task_reward_weight · r + amp_reward_weight · style + novelty, and novelty includes the weight of
+    ``cfg.rnd``.
 
     Args:
         observation: Example observation of all environments, on the device to learn on. Its groups
@@ -42,9 +43,9 @@ def make_mimic_ppo(
         num_actions: Number of actions of a robot.
         frames: Number of future frames in a reference window.
         cfg: Options of the algorithm.
-        cost_names: Names of the cost terms. Required for ``cfg.lagrange``.
+        cost_names: Names of the cost terms. Required for constraints on costs.
         cost_limits: Limit of each cost term: its largest mean per control step. Required for
-            ``cfg.lagrange``.
+            constraints on costs.
         teacher: Policy that labels visited states with actions. Required for ``cfg.dagger``.
         expert: Function that draws transitions from the clips. Required for ``cfg.amp``.
 
@@ -57,20 +58,18 @@ def make_mimic_ppo(
     # The order of the networks must not change: their random weights depend on it.
     actor = MimicPolicy(_sizes(actor_inputs), frames, num_actions, cfg)
     critic = MimicNetwork(_sizes(critic_inputs), frames, 1, cfg)
-    constraints = None
+    constraints = make_cost_part(
+        cfg,
+        cost_names,
+        cost_limits,
+        discount=cfg.gamma * cfg.gae_lambda,
+        num_envs=observation.batch_size[0],
+        device=observation[ACTOR_GROUPS[0]].device,
+        with_reference=True,
+    )
     cost_critic = None
-    if cfg.lagrange.enabled:
-        constraints = make_constraints(
-            cfg.lagrange,
-            cost_names,
-            cost_limits,
-            discount=cfg.gamma * cfg.gae_lambda,
-            num_envs=observation.batch_size[0],
-            device=observation[ACTOR_GROUPS[0]].device,
-            with_reference=True,
-        )
-        num_costs = len(constraints.lagrange.names)
-        cost_critic = MimicNetwork(_sizes(critic_inputs), frames, num_costs, cfg)
+    if constraints is not None and constraints.num_costs:
+        cost_critic = MimicNetwork(_sizes(critic_inputs), frames, constraints.num_costs, cfg)
     parts: list[Part] = []
     if cfg.dagger.coefficient:
         if teacher is None:

@@ -37,7 +37,7 @@ from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.mirror import MirroredHalf
 from legged_envs.training.learner.networks import Actor
 from legged_envs.training.learner.ppo import PPO
-from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
+from legged_envs.training.learner_options import AmpCfg, ConstraintCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic.networks import MimicNetwork, MimicPolicy
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import ALGORITHMS, PPOCfg, TrainCfg
@@ -181,11 +181,20 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert 4 * sum(policy.contract["reference"]["frame"].values()) == sizes["reference"]
 
 
-def test_a_resumed_run_continues_bit_for_bit(tmp_path, assert_same):
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        {"lagrange": LagrangeCfg(True)},
+        # Its penalty factor grows with each update from the second one on.
+        {"constraint": ConstraintCfg(method="np3o", start=0.2)},
+    ],
+    ids=["multipliers", "np3o"],
+)
+def test_a_resumed_run_continues_bit_for_bit(constraints, tmp_path, assert_same):
     everything = {
         "amp": AmpCfg(amp_reward_weight=0.5),
         "rnd": RndCfg(weight=0.1),
-        "lagrange": LagrangeCfg(True),
+        **constraints,
     }
     cfg = tiny(tmp_path, iterations=4, mmppo=everything)
     whole = trainer_of(cfg)
@@ -315,6 +324,10 @@ EXTRAS: dict[str, tuple[dict[str, Any], set[str]]] = {
             "multiplier/joint_torque",
         },
     ),
+    "p3o": (
+        {"constraint": ConstraintCfg(method="p3o", start=0.0)},
+        {"cost_value", "cost/foot_slip", "cost/joint_torque"},
+    ),
     "rnd": ({"rnd": RndCfg(weight=0.1)}, {"rnd", "rnd_reward"}),
     "dagger": ({}, {"dagger"}),
     "transformer": ({"encoder": "transformer"}, set()),
@@ -332,10 +345,55 @@ def test_what_is_switched_on_trains_and_reports(name, teacher):
     rest = {"joint_error", "lin_vel_error", "reward", "action_std", "env_steps", "steps_per_second"}
     assert {f"loss_{entry}" for entry in always | entries} | rest <= set(row)
     assert all(np.isfinite(value) for value in row.values())
-    if name != "lagrange":
+    if name not in ("lagrange", "p3o"):
         assert {entry for entry in row if entry.startswith("loss_")} == {
             f"loss_{e}" for e in always | entries
         }
+
+
+def test_a_constraint_method_changes_what_a_mimic_task_learns_once_it_acts(assert_same):
+    """With a start of 0.5, the first of two updates is that without constraints."""
+    method = ConstraintCfg(method="p3o", kappa=10.0, start=0.5)
+    impossible = {"costs.joint_torque.limit": 1e-6}
+    constrained = trainer_of(tiny(None, changes=impossible, mmppo={"constraint": method}))
+    free = trainer_of(tiny(None, changes=impossible))
+    (row,) = iterate(constrained, 1)
+    iterate(free, 1)
+    assert row["loss_cost/joint_torque"] > 1e-6
+    for network in ("actor", "critic"):
+        assert_same(*(trainer.algorithm.save()[network] for trainer in (constrained, free)))
+    iterate(constrained, 1)
+    iterate(free, 1)
+    with pytest.raises(AssertionError):
+        assert_same(*(trainer.algorithm.save()["actor"] for trainer in (constrained, free)))
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        ({"mmppo": {"constraint": ConstraintCfg(method="cpo")}}, "'cpo'"),
+        ({"mmppo": {"constraint": ConstraintCfg(method="p3o", costs=("heat",))}}, "'heat'"),
+        (
+            {
+                "mmppo": {"constraint": ConstraintCfg(method="p3o")},
+                "changes": {"costs.foot_slip.limit": 0.0},
+            },
+            "foot_slip.*0",
+        ),
+        (
+            {
+                "mmppo": {
+                    "constraint": ConstraintCfg(method="p3o"),
+                    "lagrange": LagrangeCfg(enabled=True),
+                }
+            },
+            "lagrange.*p3o",
+        ),
+    ],
+)
+def test_wrong_constraints_of_a_mimic_task_are_named(cfg, message):
+    with pytest.raises(ValueError, match=message):
+        prepare(tiny(None, **cfg))
 
 
 def test_errors_while_training_are_of_the_robots_with_a_reference():
