@@ -3,31 +3,40 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from legged_envs.runs.run_folder import ABOUT, CONFIG, EVALUATION
+from legged_envs.runs.run_folder import ABOUT, CONFIG, EVALUATION, as_json
 from legged_envs.safe_benchmark.measurement import (
     BENCHMARK_SEED,
     measure_policy,
     steps_per_second,
     violating_updates,
 )
-from legged_envs.safe_benchmark.methods import Method, OptionMethod
+from legged_envs.safe_benchmark.method_options import SEPARATOR, differing_options, read_trained
+from legged_envs.safe_benchmark.methods import (
+    Method,
+    OptionMethod,
+    base_of,
+    method_of,
+    shipped_method,
+    shipped_methods,
+)
 from legged_envs.safe_benchmark.results import RunResult, read_result, write_result
-from legged_envs.safe_benchmark.run import BASELINE, BenchmarkRun, run_in
+from legged_envs.safe_benchmark.run import BenchmarkRun, run_in
 from legged_envs.sweeps.finished import is_finished
 from legged_envs.sweeps.folder import RUNS
-from legged_envs.training.command import train_words
-from legged_envs.training.learner_options import ConstraintCfg
-from legged_envs.training.options import PPOCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 
 PUBLIC_FOLDER = Path("benchmarks_safe")
 """Folder that the commands of a table name, whatever folder the runs were trained in."""
+
+FIXED_OPTIONS = ("changes", "coarse", "first_trot", "warm_start", "learner", "clips", "minutes")
+"""Options of a training that all runs of a method share."""
 
 
 def evaluate_folder(
@@ -55,32 +64,31 @@ def evaluate_folder(
     folders = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
     if not folders:
         raise FileNotFoundError(f"there are no run folders in {str(folder / RUNS)!r}")
-    runs = [run_in(path, suite) for path in folders]
+    chosen = []
     # All runs are checked before the first one is evaluated.
-    for run in runs:
-        check_run(run, methods)
-    for run in runs:
+    for path in folders:
+        run = run_in(path, suite)
+        method = method_of(run, methods, repr(str(path)))
+        check_run(run, method)
+        chosen.append((run, method))
+    for run, method in chosen:
         if not is_finished(run.folder):
-            console.print(f"{run.name}: not finished", markup=False, highlight=False)
+            line = f"{run.name}: not finished"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         elif not has_result(run, results, episodes):
-            result = evaluate_run(run, methods[run.method], episodes)
+            result = evaluate_run(run, method, episodes)
             write_result(results, result)
             line = f"{run.name}: worst J/d {result.worst_ratio:.2f} ({result.worst}), "
             line += f"{result.lin_vel_error:.3f} m/s, falls {result.falls:.1%}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
+def check_run(run: BenchmarkRun, method: Method) -> None:
     """Raise a ValueError if a run folder does not hold the training of its name.
 
     Raises:
-        ValueError: If its method is not known, or its task, costs, seed or method differ.
+        ValueError: If its task, costs, seed or options differ, or the task was changed.
     """
-    if run.method not in methods:
-        raise ValueError(
-            f"the method {run.method!r} of {str(run.folder)!r} is not known (known: "
-            f"{', '.join(methods)}): name its class with --methods FILE.py:Class"
-        )
     training = read_training(run.folder)
     # A method of another library writes no configuration.
     if not training:
@@ -91,14 +99,65 @@ def check_run(run: BenchmarkRun, methods: Mapping[str, Method]) -> None:
         "seed": training["seed"],
     }
     named: dict[str, Any] = {"task": run.task_id, "costs": run.costs, "seed": run.seed}
-    if isinstance(methods[run.method], OptionMethod):
-        trained["method"] = trained_method(training)
-        named["method"] = run.method
+    algo = read_trained_of(run)
+    if isinstance(method, OptionMethod):
+        trained["method"] = algo.constraint.method
+        named["method"] = method.algo.constraint.method
     if trained != named:
         raise ValueError(
             f"{str(run.folder)!r} was trained with {trained}, but is named for {named}: "
             "rename it or move it away"
         )
+    usual = prepare(replace(method.options(run), run_dir=None)).cfg
+    check_unchanged(run, training, usual)
+    assert isinstance(usual.algo, PPOCfg)
+    differing = differing_options(algo, usual.algo)
+    if differing:
+        raise ValueError(
+            f"{str(run.folder)!r} was trained with {', '.join(differing)}, and its name says "
+            f"otherwise: {how_to_name(run, algo)}"
+        )
+
+
+def how_to_name(run: BenchmarkRun, algo: PPOCfg) -> str:
+    """Return what to do with a run whose training has other options than its name."""
+    base = shipped_method(base_of(run.method)) if base_of(run.method) in shipped_methods() else None
+    if not isinstance(base, OptionMethod):
+        return "move it away"
+    usual = prepare(replace(base.options(run), run_dir=None)).algo
+    assert isinstance(usual, PPOCfg)
+    name = SEPARATOR.join((base.name, *differing_options(algo, usual)))
+    return f"rename it to {replace(run, method=name).name!r}, or move it away"
+
+
+def read_trained_of(run: BenchmarkRun) -> PPOCfg:
+    """Return the options of PPO of the training in a run folder.
+
+    Raises:
+        ValueError: If these are options of another algorithm.
+    """
+    try:
+        return read_trained(read_training(run.folder)["algo"])
+    except ValueError as error:
+        raise ValueError(f"{str(run.folder)!r} is no run of the benchmark: {error}") from error
+
+
+def check_unchanged(run: BenchmarkRun, training: Mapping[str, Any], usual: TrainCfg) -> None:
+    """Raise a ValueError if a training changed more of its task than costs and limits.
+
+    Args:
+        run: The run.
+        training: Options of the training, from its configuration.
+        usual: Options of a training by its method.
+    """
+    for name in FIXED_OPTIONS:
+        # As the configuration has it: paths are text there.
+        expected = json.loads(json.dumps(getattr(usual, name), default=as_json))
+        if training.get(name, expected) != expected:
+            raise ValueError(
+                f"{str(run.folder)!r} was trained with {name} = {training[name]}, and the "
+                f"benchmark has {expected}: move it away"
+            )
 
 
 def read_training(folder: Path) -> dict[str, Any]:
@@ -107,16 +166,6 @@ def read_training(folder: Path) -> dict[str, Any]:
         return {}
     options: dict[str, Any] = json.loads((folder / CONFIG).read_text())["training"]
     return options
-
-
-def trained_method(training: Mapping[str, Any]) -> str:
-    """Return the constraint method of a training, by its name in the benchmark."""
-    algo = training["algo"]
-    if algo["lagrange"]["enabled"]:
-        return "lagrange"
-    # Runs of earlier versions have no constraint methods.
-    method: str = algo.get("constraint", {}).get("method", BASELINE)
-    return method
 
 
 def has_result(run: BenchmarkRun, results: Path, episodes: int) -> bool:
@@ -189,26 +238,4 @@ def public_command(run: BenchmarkRun, method: Method) -> str:
             iterations=None if iterations == usual.iterations else iterations,
         )
     run = replace(run, folder=PUBLIC_FOLDER / RUNS / run.name, threads=0)
-    words = method.words(run)
-    if training and isinstance(method, OptionMethod):
-        options = method.options(run)
-        assert isinstance(options.algo, PPOCfg)
-        algo = with_trained_options(options.algo, training["algo"])
-        words = train_words(replace(options, algo=algo))
-    return shlex.join(["legged-envs", *words])
-
-
-def with_trained_options(algo: PPOCfg, trained: Mapping[str, Any]) -> PPOCfg:
-    """Return options of PPO whose constraints are those of a training, as its command must say.
-
-    Args:
-        algo: Options of PPO.
-        trained: Options of PPO in the configuration of the training.
-    """
-    names = {option.name for option in fields(ConstraintCfg)} - {"method"}
-    found: dict[str, Any] = {}
-    for name, value in trained.get("constraint", {}).items():
-        # Options of another version may be missing here, and JSON has lists for tuples.
-        if name in names:
-            found[name] = tuple(value) if isinstance(value, list) else value
-    return replace(algo, constraint=replace(algo.constraint, **found))
+    return shlex.join(["legged-envs", *method.words(run)])

@@ -4,7 +4,7 @@ import importlib.util
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -17,11 +17,12 @@ from legged_envs.checks import check_known
 from legged_envs.evaluation.run_results import Run
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.run_folder import CHECKPOINT
+from legged_envs.safe_benchmark.method_options import SEPARATOR, method_name, read_method
 from legged_envs.safe_benchmark.options import ALL
 from legged_envs.safe_benchmark.run import BenchmarkRun
 from legged_envs.system_checks import check_inputs, import_named
 from legged_envs.training.command import train_words
-from legged_envs.training.learner_options import ConstraintCfg, ConstraintMethodName
+from legged_envs.training.learner_options import ConstraintMethodName
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.trainer import Trainer
@@ -117,15 +118,20 @@ class OptionMethod(Method):
     """A value of ``--constraint.method``, or no constraint, trained by ``legged-envs train``.
 
     Args:
-        name: Value of ``--constraint.method``.
+        word: Value of ``--constraint.method``. Options of PPO may follow it, such as
+            ``fixed,constraint.penalty=0.2``.
+
+    Raises:
+        ValueError: If an option or its value is wrong.
     """
 
-    def __init__(self, name: ConstraintMethodName):
-        self.name = name
+    def __init__(self, word: str):
+        self.algo = read_method(word)
+        """Options of PPO."""
+        self.name = method_name(self.algo)
 
     def options(self, run: BenchmarkRun) -> TrainCfg:
-        constraint = ConstraintCfg(method=cast(Any, self.name))
-        return replace(super().options(run), algo=PPOCfg(constraint=constraint))
+        return replace(super().options(run), algo=self.algo)
 
     def words(self, run: BenchmarkRun) -> list[str]:
         return train_words(self.options(run))
@@ -180,7 +186,8 @@ def find_methods(words: Sequence[str]) -> dict[str, Method]:
 
     Args:
         words: Names of methods, ``all`` for all methods of the package, and ``FILE.py:Class`` or
-            ``module:Class`` for others.
+            ``module:Class`` for others. Options may follow a value of ``--constraint.method``:
+            ``p3o,constraint.kappa=0.1``.
 
     Raises:
         ValueError: If there is no such method, or one is given twice.
@@ -196,13 +203,57 @@ def find_methods(words: Sequence[str]) -> dict[str, Method]:
             check_new_name(word, chosen[0].name, shipped)
         else:
             known = [ALL, *shipped, "FILE.py:Class"]
-            check_known("--methods: there is no method", (word,), known, "methods")
-            chosen = [shipped[word]]
+            check_known("--methods: there is no method", (base_of(word),), known, "methods")
+            chosen = [shipped_method(word)]
         for method in chosen:
             if method.name in methods:
                 raise ValueError(f"--methods has {method.name!r} twice: give each method once")
             methods[method.name] = method
     return methods
+
+
+def base_of(word: str) -> str:
+    """Return the name of a method without its options."""
+    return word.split(SEPARATOR)[0]
+
+
+def shipped_method(word: str) -> Method:
+    """Return a method of the package, with the options that follow its name.
+
+    Raises:
+        ValueError: If an option is wrong, or the method takes none.
+    """
+    method = shipped_methods()[base_of(word)]
+    if SEPARATOR not in word:
+        return method
+    if not isinstance(method, OptionMethod):
+        raise ValueError(
+            f"--methods {word}: only methods of --constraint.method take options, not "
+            f"{method.name!r}; a class in a file can have other numbers"
+        )
+    return OptionMethod(word)
+
+
+def method_of(run: BenchmarkRun, methods: Mapping[str, Method], where: str) -> Method:
+    """Return the method that the name of a run stands for.
+
+    Args:
+        run: The run.
+        methods: Methods by name. Methods with options need not be among them.
+        where: Beginning of an error, such as an option or a path.
+
+    Raises:
+        ValueError: If the method is not known, or the name is not the usual form of its options.
+    """
+    if run.method in methods:
+        return methods[run.method]
+    known = (*methods, "FILE.py:Class of --methods")
+    check_known(f"{where}: there is no method", (base_of(run.method),), known, "methods")
+    method = shipped_method(run.method)
+    if method.name != run.method:
+        usual = replace(run, method=method.name).name
+        raise ValueError(f"{where} is the run {usual!r}: give it this name")
+    return method
 
 
 def load_method(word: str) -> Method:

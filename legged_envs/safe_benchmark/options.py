@@ -27,8 +27,9 @@ class BenchmarkCfg:
     """Levels of the limits: loose, medium, tight."""
 
     methods: tuple[str, ...] = (ALL,)
-    """Methods: all, names such as none and p3o, or FILE.py:Class for your own method. none is
-    the unconstrained policy, which all others are compared with."""
+    """Methods: all, names such as none and p3o, names with options such as
+    p3o,constraint.kappa=0.1, or FILE.py:Class for your own method. none is the unconstrained
+    policy, which all others are compared with."""
 
     seeds: int = 5
     """Number of seeds: each method is trained with the seeds 1 to this number."""

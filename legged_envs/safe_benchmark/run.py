@@ -9,8 +9,8 @@ from legged_envs.envs.cost_suites import LEVELS, SUITE
 BASELINE = "none"
 """Name of the unconstrained method, which all others are compared with."""
 
-NAME = re.compile(r"([A-Za-z0-9-]+)_([a-z]+)_([a-z0-9_]+)_(\d+)")
-"""Form of the name of a run: task, level, method and seed."""
+NAME = re.compile(r"([A-Za-z0-9-]+)_([a-z]+|[0-9.]+)_([a-z0-9_]+(?:,[A-Za-z0-9_.+=-]+)*)_(\d+)")
+"""Form of the name of a run: task, level, method with its options, and seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class RunIdentity:
     level: str
     """Level of the limits: loose, medium or tight."""
     method: str
-    """Name of the method."""
+    """Name of the method, with options that differ from their defaults."""
     seed: int
     """Seed of the training."""
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from legged_envs.checks import check_known
 from legged_envs.runs.run_folder import EVALUATION, write_json
-from legged_envs.safe_benchmark.methods import Method
+from legged_envs.safe_benchmark.methods import Method, method_of
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.plan import plan_runs, trial_runs
 from legged_envs.safe_benchmark.run import run_in
@@ -78,11 +77,10 @@ def train_one(cfg: BenchmarkCfg, methods: Mapping[str, Method]) -> None:
     """
     assert cfg.run is not None
     named = run_in(cfg.folder.resolve() / RUNS / cfg.run)
-    check_known("--run: there is no method", (named.method,), methods, "methods of --methods")
+    method = method_of(named, methods, f"--run {cfg.run}")
     run = replace(named, iterations=cfg.iterations, num_envs=cfg.num_envs, threads=cfg.cpus_per_run)
     if is_finished(run.folder):
         return
-    method = methods[run.method]
     method.train(run)
     # The learner of another library writes none. It marks a run as finished.
     if not (run.folder / EVALUATION).exists():

@@ -32,6 +32,24 @@ def import_words(modules: Sequence[str]) -> list[str]:
     return words
 
 
+def option_values(options: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested options by their names, such as ``constraint.kappa-initial``.
+
+    Args:
+        options: Dataclass of options.
+        prefix: Text before each name.
+    """
+    values: dict[str, Any] = {}
+    for option in fields(options):
+        value = getattr(options, option.name)
+        name = prefix + name_of(option)
+        if is_dataclass(value):
+            values |= option_values(value, f"{name}.")
+        else:
+            values[name] = value
+    return values
+
+
 def _option_words(options: Any, default: Any, prefix: str) -> list[str]:
     """Return the words of the options that differ from their defaults.
 
@@ -46,19 +64,19 @@ def _option_words(options: Any, default: Any, prefix: str) -> list[str]:
             continue
         value = getattr(options, option.name)
         usual = getattr(default, option.name)
-        name = prefix + _name_of(option)
+        name = prefix + name_of(option)
         if is_dataclass(usual):
             words += _option_words(value, usual, f"{name}.")
         elif value == usual:
             continue
         elif value is False:
-            words.append(f"{prefix}no-{_name_of(option)}")
+            words.append(f"{prefix}no-{name_of(option)}")
         else:
             words += _value_words(name, value)
     return words
 
 
-def _name_of(option: Field[Any]) -> str:
+def name_of(option: Field[Any]) -> str:
     """Return the name of an option on the command line, without its prefix."""
     for marker in get_args(option.type)[1:]:
         # tyro.conf.arg may give it another name.

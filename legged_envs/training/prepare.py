@@ -360,10 +360,7 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     if isinstance(algo, OnPolicyCfg):
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
         check_constraint(algo, task)
-    has_teacher = isinstance(algo, MimicDistillationCfg)
-    if isinstance(algo, MimicPPOCfg):
-        has_teacher = algo.dagger.coefficient > 0.0
-    if not has_teacher:
+    if isinstance(algo, PPOCfg) or (isinstance(algo, MimicPPOCfg) and not algo.dagger.coefficient):
         return
     # Loading finds a missing or damaged file now. The trainer loads it again on the right device.
     load_policy(teacher_path(algo))

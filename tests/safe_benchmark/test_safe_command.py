@@ -19,6 +19,8 @@ from legged_envs.training.trainer import train
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 FEW = ["--episodes", "4"]
+METHOD = "p3o,steps-per-env=4,epochs=1,constraint.kappa=0.5,hidden=16"
+NAME = f"Go2-Flat_medium_{METHOD}_1"
 OWN = """
 import torch
 from legged_envs.safe_benchmark.methods import Method
@@ -51,7 +53,7 @@ def trained(tmp_path_factory, short_evaluations) -> Path:
         video=False,
         threads=1,
         constraints="medium",
-        run_dir=folder / "runs" / "Go2-Flat_medium_p3o_1",
+        run_dir=folder / "runs" / NAME,
         algo=ppo,
     )
     train(cfg)
@@ -77,9 +79,8 @@ def refused(capsys, *words: object) -> str:
 
 
 def test_plain_trainings_are_evaluated_once_and_summarised(folder, tmp_path, capsys):
-    unfinished = shutil.copytree(
-        folder / "runs" / "Go2-Flat_medium_p3o_1", folder / "runs" / "Go2-Flat_medium_p3o_2"
-    )
+    second = f"Go2-Flat_medium_{METHOD}_2"
+    unfinished = shutil.copytree(folder / "runs" / NAME, folder / "runs" / second)
     (unfinished / "eval.json").unlink()
     config = json.loads((unfinished / "config.json").read_text())
     config["training"]["seed"] = 2
@@ -87,18 +88,21 @@ def test_plain_trainings_are_evaluated_once_and_summarised(folder, tmp_path, cap
     page = tmp_path / "board.html"
     run_command("--evaluate-only", "--folder", folder, "--page", page, *FEW)
     printed = capsys.readouterr().out
-    assert "Go2-Flat_medium_p3o_2: not finished" in printed
+    assert f"{second}: not finished" in printed
     assert "Go2-Flat, medium: 0.00 M steps, 1 runs" in printed
     (file,) = (folder / "results").iterdir()
-    assert file.name == "Go2-Flat_medium_p3o_1.json"
+    assert file.name == f"{NAME}.json"
     found = results.read_result(file)
     assert (found.env_steps, found.episodes, found.seed) == (64, 4, 1)
     assert found.steps_per_second > 0.0
     assert found.command == (
         f"legged-envs train {GO2} --num-envs 8 --iterations 2 --run-dir "
-        "benchmarks_safe/runs/Go2-Flat_medium_p3o_1 --constraints medium --no-video ppo "
-        "--constraint.method p3o --constraint.kappa 0.5"
+        f"benchmarks_safe/runs/{NAME} --constraints medium --no-video ppo --steps-per-env 4 "
+        "--epochs 1 --constraint.method p3o --constraint.kappa 0.5 --hidden 16"
     )
+    # The command of the row trains the same options.
+    (rows,) = benchmark.make_rows([found]).values()
+    assert f"--methods none {METHOD} --seeds 1" in rows[0].command
     # No path of this machine goes into a file that is published.
     assert str(folder) not in file.read_text() and str(folder) not in page.read_text()
     # A second time nothing is evaluated again.
@@ -112,7 +116,7 @@ def test_finished_runs_are_not_trained_again(folder, monkeypatch, capsys):
     """All planned runs are finished: not even Ray is needed."""
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     before = {file: file.stat().st_mtime_ns for file in (folder / "runs").rglob("*")}
-    words = ["--tasks", "Go2-Flat", "--methods", "p3o", "--seeds", "1"]
+    words = ["--tasks", "Go2-Flat", "--methods", METHOD, "--seeds", "1"]
     run_command(*words, "--folder", folder, *FEW)
     assert "1 runs, 1 of them finished" in capsys.readouterr().out
     assert {file: file.stat().st_mtime_ns for file in (folder / "runs").rglob("*")} == before
@@ -121,18 +125,60 @@ def test_finished_runs_are_not_trained_again(folder, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Go2-Flat_medium_p3o_2", "'seed': 1.*'seed': 2"),
+        (f"Go2-Flat_medium_{METHOD}_2", "'seed': 1.*'seed': 2"),
         ("Go2-Flat_medium_ipo_1", "'method': 'p3o'.*'method': 'ipo'"),
-        ("Go2-Flat_tight_p3o_1", "Go2-Flat/medium.*Go2-Flat/tight"),
-        ("G1-Flat_medium_p3o_1", "Go2-Flat-v0.*G1-Flat-v0"),
-        ("Go2-Flat_medium_own_1", "'own'.*--methods FILE.py:Class"),
+        (f"Go2-Flat_tight_{METHOD}_1", "Go2-Flat/medium.*Go2-Flat/tight"),
+        (f"G1-Flat_medium_{METHOD}_1", "Go2-Flat-v0.*G1-Flat-v0"),
+        ("Go2-Flat_medium_own_1", "'own'.*FILE.py:Class"),
+        ("Go2-Flat_medium_p3o_1", f"constraint.kappa=0.5.*rename it to '{NAME}'"),
+        (
+            f"Go2-Flat_medium_{METHOD.replace('0.5', '0.1')}_1",
+            f"with constraint.kappa=0.5, .*rename it to '{NAME}'",
+        ),
+        (f"Go2-Flat_medium_{METHOD.replace('0.5', '0.50')}_1", f"is the run '{NAME}'"),
+        (f"Go2-Flat_medium_{METHOD.replace('kappa', 'kapa')}_1", "'constraint.kapa'; did you mean"),
         ("p3o-1", "'.*p3o-1' must be Task_level_method_seed"),
     ],
 )
 def test_a_run_that_is_not_what_its_name_says_is_refused(name, message, folder, capsys):
-    (folder / "runs" / "Go2-Flat_medium_p3o_1").rename(folder / "runs" / name)
+    (folder / "runs" / NAME).rename(folder / "runs" / name)
     assert re.search(message, refused(capsys, "--evaluate-only", "--folder", folder, *FEW))
     assert not (folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("changes",), {"rewards.trot.weight": 1.0}, "changes = .*trot.*and the benchmark has"),
+        (("first_trot",), 1.0, "first_trot = 1.0"),
+        (("algo", "memory"), 8, "not those of ppo: memory"),
+    ],
+)
+def test_a_training_that_changed_more_than_its_method_is_refused(
+    path, value, message, folder, capsys
+):
+    file = folder / "runs" / NAME / "config.json"
+    config = json.loads(file.read_text())
+    place = config["training"]
+    for entry in path[:-1]:
+        place = place[entry]
+    added = {**place[path[-1]], **value} if isinstance(value, dict) else value
+    place[path[-1]] = added
+    file.write_text(json.dumps(config))
+    assert re.search(message, refused(capsys, "--evaluate-only", "--folder", folder, *FEW))
+
+
+def test_a_training_with_the_option_lagrange_is_the_method_lagrange(folder, capsys):
+    """It acts from the first update, and aims at the limit itself."""
+    file = folder / "runs" / NAME / "config.json"
+    config = json.loads(file.read_text())
+    algo = config["training"]["algo"]
+    algo["constraint"] |= {"method": "none", "kappa": 0.03}
+    algo["lagrange"] |= {"enabled": True, "integral": 0.1}
+    file.write_text(json.dumps(config))
+    (folder / "runs" / NAME).rename(folder / "runs" / "Go2-Flat_medium_lagrange_1")
+    printed = refused(capsys, "--evaluate-only", "--folder", folder, *FEW)
+    assert "lagrange.integral=0.1,constraint.aim=1.0,constraint.start=0.0" in printed
 
 
 def test_a_method_of_another_file_trains_with_its_own_code(tmp_path, capsys):
@@ -170,11 +216,11 @@ def test_missing_runs_are_trained_by_ray_and_finished_ones_are_kept(folder, tmp_
     pytest.importorskip("ray", reason="pip install 'legged-envs[ray]'")
     file = tmp_path / "own_method.py"
     file.write_text(OWN)
-    kept = folder / "runs" / "Go2-Flat_medium_p3o_1" / "policy.safetensors"
+    kept = folder / "runs" / NAME / "policy.safetensors"
     before = kept.stat().st_mtime_ns
-    words = ["--tasks", "Go2-Flat", "--methods", "p3o", "none", f"{file}:Still", "--seeds", "1"]
+    words = ["--tasks", "Go2-Flat", "--methods", METHOD, "none", f"{file}:Still", "--seeds", "1"]
     run_command(*words, "--folder", folder, "--iterations", "2", "--num-envs", "8", *FEW)
     assert "3 runs, 1 of them finished" in capsys.readouterr().out
     assert kept.stat().st_mtime_ns == before
     found = results.read_results(folder / "results", "SafeLegged-v1")
-    assert [result.method for result in found] == ["none", "p3o", "still"]
+    assert [result.method for result in found] == ["none", METHOD, "still"]

@@ -10,10 +10,13 @@ import pytest
 
 from legged_envs import cli
 from legged_envs.cli.command_line import parse_options
-from legged_envs.safe_benchmark.methods import find_methods, shipped_methods
+from legged_envs.safe_benchmark.method_options import method_name, read_method
+from legged_envs.safe_benchmark.methods import command_of, find_methods, shipped_methods
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.plan import plan_runs, trial_runs
 from legged_envs.safe_benchmark.run import BenchmarkRun, run_in
+from legged_envs.training.learner_options import AmpCfg, ConstraintCfg
+from legged_envs.training.options import PPOCfg
 
 OWN = """
 from legged_envs.safe_benchmark.methods import Method
@@ -82,6 +85,53 @@ def test_a_method_of_another_file_is_trained_by_a_command_that_names_it(own, tmp
     assert (options.folder, options.iterations) == (tmp_path, 3)
 
 
+def test_two_sets_of_options_are_two_methods_with_separate_commands(tmp_path):
+    words = (
+        "lagrange,lagrange.integral=0.10,constraint.start=0",
+        "fixed,constraint.penalty=0.2",
+        "fixed,constraint.costs=energy+stumble,constraint.penalty=1",
+    )
+    methods = find_methods(words)
+    names = [
+        "lagrange,lagrange.integral=0.1,constraint.start=0.0",
+        "fixed,constraint.penalty=0.2",
+        "fixed,constraint.costs=energy+stumble,constraint.penalty=1.0",
+    ]
+    assert list(methods) == names
+    # The name of a method is its own word.
+    assert list(find_methods(names)) == names
+    runs = plan(tmp_path, words, tasks=("Go2-Rough",), seeds=1)
+    assert len({run.folder for run in runs}) == 3
+    found = []
+    for run in runs:
+        read = run_in(run.folder)
+        assert (read.name, read.method) == (run.name, run.method)
+        command = shlex.split(command_of(methods[run.method], run))
+        found.append(parse_options("train", command[2:]).algo)
+    lagrange, weak, strong = found
+    assert (lagrange.lagrange.integral, lagrange.constraint.start) == (0.1, 0.0)
+    assert lagrange.constraint.method == "lagrange"
+    assert (weak.constraint.method, weak.constraint.penalty) == ("fixed", 0.2)
+    assert strong.constraint.costs == ("energy", "stumble")
+
+
+def test_every_option_of_ppo_is_read_back_from_a_name():
+    changed = PPOCfg(
+        gamma=0.9,
+        hidden=(32, 16),
+        mirror=False,
+        schedule="adaptive",
+        amp=AmpCfg(amp_reward_weight=0.5),
+        constraint=ConstraintCfg(method="cat", initial_probability=1e-5),
+    )
+    name = method_name(changed)
+    assert read_method(name) == changed
+    assert name == (
+        "cat,schedule=adaptive,amp.weight=0.5,constraint.initial-probability=1e-05,gamma=0.9,"
+        "hidden=32+16,mirror=False"
+    )
+
+
 def test_all_methods_are_those_of_the_command_line_and_the_wrappers():
     names = list(find_methods(["all"]))
     assert names[0] == "none"
@@ -113,6 +163,29 @@ def test_the_name_of_a_folder_is_read_back(tmp_path):
         (["--tasks", "Go2-Flat", "--methods", "p3o", "p3o"], "--methods has 'p3o' twice"),
         (["--tasks", "Go2-Flat", "--methods", "all", "p3o"], "--methods has 'p3o' twice"),
         (["--tasks", "Go2-Flat", "--methods", "none.py:A"], "--methods.*'none.py'"),
+        (
+            ["--tasks", "Go2-Flat", "--methods", "p3o,constraint.kapa=1"],
+            "'constraint.kapa'; did you mean 'constraint.kappa'",
+        ),
+        (["--tasks", "Go2-Flat", "--methods", "p3o,constraint.kappa"], "'constraint.kappa' must"),
+        (
+            ["--tasks", "Go2-Flat", "--methods", "p3o,constraint.kappa=high"],
+            "constraint.kappa must be float, got 'high'",
+        ),
+        (["--tasks", "Go2-Flat", "--methods", "p3o,constraint.start=2"], "constraint.start .*2"),
+        (["--tasks", "Go2-Flat", "--methods", "p3o,clip=1,clip=2"], "'clip' twice"),
+        (
+            ["--tasks", "Go2-Flat", "--methods", "p3o,constraint.method=ipo"],
+            "no option 'constraint.method'",
+        ),
+        (
+            ["--tasks", "Go2-Flat", "--methods", "p3o", "p3o,constraint.kappa=0.03"],
+            "--methods has 'p3o' twice",
+        ),
+        (
+            ["--tasks", "Go2-Flat", "--methods", "lagrangian_wrapper,clip=0.1"],
+            "not 'lagrangian_wrapper'",
+        ),
         (["--tasks", "Go2-Flat", "--seeds", "0"], "--seeds .*got 0"),
         (["--tasks", "Go2-Flat", "--suite", "SafeLegged-v9"], "'SafeLegged-v9'.*SafeLegged-v1"),
         (["--tasks", "Go2-Flat", "--tasks", "G1-Flat"], "--tasks is given twice"),
