@@ -1,53 +1,24 @@
 """Where vertical lines cut a triangle mesh."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from legged_envs.compat.isaac_gym.mesh_facets import (
+    Facets,
+    Lattice,
+    Mesh,
+    cut_rows,
+    prepare_facets,
+    reduce_corners,
+)
 
 POINTS_PER_STRIP = 500_000
 """Number of lines that are cut at once, which bounds the memory."""
 
 LEAST_GAP = 0.05
 """Height of the free room under a surface from which on a robot can get into it, m."""
-
-
-@dataclass
-class Mesh:
-    """A triangle mesh with normals that point out of the ground."""
-
-    points: np.ndarray
-    """Coordinates of the vertices, m. Shape: (num_vertices, 3)."""
-    triangles: np.ndarray
-    """Indices of the vertices of each triangle. Shape: (num_triangles, 3)."""
-    parts: np.ndarray
-    """Number of the connected part of each triangle. Shape: (num_triangles,)."""
-
-    def select(self, is_kept: np.ndarray) -> "Mesh":
-        """Return the mesh of some triangles. Shape of the mask: (num_triangles,)."""
-        return Mesh(self.points, self.triangles[is_kept], self.parts[is_kept])
-
-
-@dataclass
-class Lattice:
-    """Vertical lines on a grid."""
-
-    low_x: float
-    """Coordinate x of the first line, m."""
-    low_y: float
-    """Coordinate y of the first line, m."""
-    cell: float
-    """Distance of neighboring lines, m."""
-    rows: int
-    """Number of lines along x."""
-    columns: int
-    """Number of lines along y."""
-
-    def shift(self, x: float, y: float) -> "Lattice":
-        """Return the same lattice at another place, ``x`` and ``y`` cells further along."""
-        low_x = self.low_x + x * self.cell
-        low_y = self.low_y + y * self.cell
-        return Lattice(low_x, low_y, self.cell, self.rows, self.columns)
 
 
 @dataclass
@@ -68,62 +39,55 @@ class Layers:
     """Part of the mesh that is on top of each of these solids."""
 
 
-def compute_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Return the normals of triangles, as long as twice their areas. Shape: (num_triangles, 3)."""
-    first = points[triangles[:, 0]]
-    side = points[triangles[:, 1]] - first
-    other_side = points[triangles[:, 2]] - first
-    return np.cross(side, other_side)
+def cut_layers(
+    mesh: Mesh, lattice: Lattice, shifts: Sequence[tuple[float, float]]
+) -> Iterator[tuple[int, Layers]]:
+    """Yield what the vertical lines of a lattice meet, for some rows at a time.
 
+    Args:
+        mesh: The mesh.
+        lattice: The lattice.
+        shifts: Places of the lattice, cells further along x and y.
 
-def cut_layers(mesh: Mesh, lattice: Lattice) -> Iterator[Layers]:
-    """Yield what the vertical lines of a lattice meet, for some rows at a time."""
+    Yields:
+        The index of the shift, and what the lines meet.
+    """
     rows_at_once = max(POINTS_PER_STRIP // lattice.columns, 1)
     x = (mesh.points[:, 0] - lattice.low_x) / lattice.cell
     corners = x[mesh.triangles]
-    lowest = corners.min(axis=1)
-    highest = corners.max(axis=1)
+    lowest = reduce_corners(np.minimum, corners)
+    highest = reduce_corners(np.maximum, corners)
+    least_shift = min(x for x, _ in shifts)
+    largest_shift = max(x for x, _ in shifts)
     for first in range(0, lattice.rows, rows_at_once):
         last = min(first + rows_at_once, lattice.rows) - 1
-        is_near = (highest >= first) & (lowest <= last)
-        near = mesh.select(is_near)
-        ids, heights, signs, triangles = _cut_triangles(near, lattice, first, last)
-        yield _find_layers(ids, heights, signs, near.parts[triangles])
+        is_near = (highest >= first + least_shift) & (lowest <= last + largest_shift)
+        facets = prepare_facets(mesh.select(is_near), lattice)
+        for number, shift in enumerate(shifts):
+            yield number, _cut_strip(facets, lattice, shift, first, last)
 
 
-def _cut_triangles(
-    mesh: Mesh, lattice: Lattice, first_row: int, last_row: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the cuts of lines and triangles.
-
-    Returns:
-        Flat index of the line, height, m, sign of the vertical component of the normal, and index
-        of the triangle of each cut. Shape of each: (num_cuts,).
-    """
-    origin = np.array([lattice.low_x, lattice.low_y, 0.0])
-    points = (mesh.points - origin) / [lattice.cell, lattice.cell, 1.0]
-    corners = points[mesh.triangles]
-    normals = compute_normals(points, mesh.triangles)
-    # Vertical walls are met by no line.
-    is_flat = abs(normals[:, 2]) > 1e-12
-    indices = np.flatnonzero(is_flat)
-    corners = corners[indices]
-    normals = normals[indices]
-    x = corners[..., 0]
-    low = np.maximum(np.ceil(x.min(axis=1)).astype(int), first_row)
-    high = np.minimum(np.floor(x.max(axis=1)).astype(int), last_row)
+def _cut_strip(
+    facets: Facets, lattice: Lattice, shift: tuple[float, float], first_row: int, last_row: int
+) -> Layers:
+    """Return what the lines of some rows of a lattice meet, ``shift`` cells further along."""
+    shift_x, shift_y = shift
+    low = np.maximum(np.ceil(facets.x[0] - shift_x).astype(int), first_row)
+    high = np.minimum(np.floor(facets.x[2] - shift_x).astype(int), last_row)
     owners, rows = _expand(low, high)
-    begin, end = _cut_rows(corners[owners], rows)
-    low = np.maximum(np.ceil(begin).astype(int), 0)
-    high = np.minimum(np.floor(end).astype(int), lattice.columns - 1)
+    begin, end = cut_rows(facets, owners, rows + shift_x)
+    low = np.maximum(np.ceil(begin - shift_y).astype(int), 0)
+    high = np.minimum(np.floor(end - shift_y).astype(int), lattice.columns - 1)
     pairs, columns = _expand(low, high)
     owners = owners[pairs]
     rows = rows[pairs]
-    anchor = corners[owners, 0]
-    normal = normals[owners]
-    slope = normal[:, 0] * (rows - anchor[:, 0]) + normal[:, 1] * (columns - anchor[:, 1])
-    heights = anchor[:, 2] - slope / normal[:, 2]
-    return rows * lattice.columns + columns, heights, np.sign(normal[:, 2]), indices[owners]
+    rise_x = facets.incline_x[owners] * (rows + shift_x - facets.x[0][owners])
+    rise_y = facets.incline_y[owners] * (columns + shift_y - facets.y[0][owners])
+    heights = facets.height[owners] + rise_x + rise_y
+    ids = rows * lattice.columns + columns
+    if (facets.signs > 0).all():
+        return _find_sheet(ids, heights, facets.parts[owners])
+    return _find_layers(ids, heights, facets.signs[owners], facets.parts[owners])
 
 
 def _expand(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,25 +98,27 @@ def _expand(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return owners, low[owners] + np.arange(len(owners)) - before[owners]
 
 
-def _cut_rows(corners: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the boundary of triangles meets the lines x = row: least and largest y.
+def _find_sheet(ids: np.ndarray, heights: np.ndarray, parts: np.ndarray) -> Layers:
+    """Return the ground of a mesh in which no triangle faces down: the highest crossings.
 
     Args:
-        corners: Corners of the triangles, cells. Shape: (n, 3, 3).
-        rows: A row that each triangle meets. Shape: (n,).
+        ids: Flat index of the line of each crossing. Shape: (n,).
+        heights: Height of each crossing, m. Shape: (n,).
+        parts: Number of the part of the mesh that is crossed. Shape: (n,).
     """
-    begin = np.full(len(rows), np.inf)
-    end = np.full(len(rows), -np.inf)
-    for a, b in ((0, 1), (1, 2), (2, 0)):
-        x_a = corners[:, a, 0]
-        x_b = corners[:, b, 0]
-        is_met = (np.minimum(x_a, x_b) <= rows) & (rows <= np.maximum(x_a, x_b)) & (x_a != x_b)
-        part = (rows - x_a) / np.where(x_a == x_b, 1.0, x_b - x_a)
-        y = corners[:, a, 1] + part * (corners[:, b, 1] - corners[:, a, 1])
-        begin = np.where(is_met, np.minimum(begin, y), begin)
-        end = np.where(is_met, np.maximum(end, y), end)
-    # A row that no edge meets has the range of no number.
-    return np.where(begin > end, 0.0, begin), np.where(begin > end, -1.0, end)
+    first = int(ids.min(initial=0))
+    highest = np.full(int(ids.max(initial=0)) - first + 1, -np.inf)
+    np.maximum.at(highest, ids - first, heights)
+    is_met = np.isfinite(highest)
+    nothing = np.zeros(0)
+    return Layers(
+        ground_ids=np.flatnonzero(is_met) + first,
+        ground_heights=highest[is_met],
+        slab_ids=np.zeros(0, int),
+        slab_tops=nothing,
+        slab_bottoms=nothing,
+        slab_parts=parts[:0],
+    )
 
 
 def _find_layers(

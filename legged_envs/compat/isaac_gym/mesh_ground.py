@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged_envs.compat.isaac_gym.mesh_columns import (
+from legged_envs.compat.isaac_gym.mesh_columns import cut_layers
+from legged_envs.compat.isaac_gym.mesh_facets import (
     Lattice,
     Mesh,
-    compute_normals,
-    cut_layers,
+    compute_upward,
+    reduce_corners,
 )
 from legged_envs.compat.isaac_gym.mesh_pieces import Piece, find_exact_pieces, make_boxes
 
@@ -26,11 +27,22 @@ EDGE_OFFSET = 1e-4
 """Distance of the lines from the points of the grid, cells. Edges are often on the grid, and a line
 on an edge would meet two triangles or none."""
 
+CORNERS = (
+    (EDGE_OFFSET, EDGE_OFFSET),
+    (EDGE_OFFSET, -EDGE_OFFSET),
+    (-EDGE_OFFSET, EDGE_OFFSET),
+    (-EDGE_OFFSET, -EDGE_OFFSET),
+)
+"""Places of lines next to a point, cells from it along x and y."""
+
 ERROR_OFFSET = (0.37, 0.61)
 """Place in each cell, in parts of it, at which the height field is compared with the mesh."""
 
 MOST_PIECES = 5000
 """Largest number of static pieces."""
+
+LEAST_HOLES = 1e-3
+"""Part of the area without a surface that is worth a word."""
 
 
 @dataclass
@@ -75,46 +87,65 @@ def approximate_mesh(points: np.ndarray, triangles: np.ndarray) -> MeshGround:
             f"add_triangle_mesh: {len(pieces)} parts of the mesh hover above the ground, "
             f"and at most {MOST_PIECES} can be static pieces: give fewer or larger obstacles"
         )
-    heights = _find_heights(rest, lattice)
+    heights, true_heights = _find_heights(rest, lattice)
     holes = np.isnan(heights)
     heights[holes] = points[:, 2].min()
-    report = _describe(rest, lattice, heights, float(holes.mean()), len(exact), len(boxes))
+    report = _describe(heights, true_heights, lattice.cell, len(rest.triangles))
+    part_of_holes = float(holes.mean())
+    if exact:
+        report += f"; {len(exact)} convex parts above free room are exact"
+    if boxes:
+        report += f"; others are {len(boxes)} boxes, to within {lattice.cell:.3g} m"
+    if part_of_holes > LEAST_HOLES:
+        report += f"; {part_of_holes:.1%} of the area has no surface, and lies at the lowest height"
     return MeshGround(heights, lattice, pieces, report)
 
 
 def _orient(points: np.ndarray, triangles: np.ndarray) -> Mesh:
     """Return a mesh in which the normals of connected parts point outwards, or up."""
     parts = _label_parts(len(points), triangles)[triangles[:, 0]]
-    upward = compute_normals(points, triangles)[:, 2]
+    upward = compute_upward(points, triangles)
     _, numbers = np.unique(parts, return_inverse=True)
-    heights = points[triangles, 2]
+    heights = points[:, 2][triangles]
     lowest = np.full(numbers.max() + 1, np.inf)
-    np.minimum.at(lowest, numbers, heights.min(axis=1))
-    above = heights.mean(axis=1) - lowest[numbers]
+    np.minimum.at(lowest, numbers, reduce_corners(np.minimum, heights))
+    above = reduce_corners(np.add, heights) / 3 - lowest[numbers]
     # The volume below the surface, with a sign: negative if the normals point inwards. A flat sheet
     # has none, and should face up.
     volume = np.bincount(numbers, above * upward)
     area = np.bincount(numbers, upward)
     size = np.bincount(numbers, abs(upward))
     has_volume = abs(volume) > 1e-9 * np.maximum(size, 1e-9)
-    is_turned = np.where(has_volume, volume < 0, area < 0)
-    columns = is_turned[numbers][:, None]
-    oriented = np.where(columns, triangles[:, ::-1], triangles)
-    return Mesh(points, oriented, numbers)
+    is_turned = np.where(has_volume, volume < 0, area < 0)[numbers]
+    oriented = np.where(is_turned[:, None], triangles[:, ::-1], triangles)
+    has_undersides = bool((np.where(is_turned, -upward, upward) < 0).any())
+    return Mesh(points, oriented, numbers, has_undersides)
 
 
 def _label_parts(num_vertices: int, triangles: np.ndarray) -> np.ndarray:
-    """Return a number for each vertex that is the same in all of a connected part."""
+    """Return the lowest vertex of each vertex's connected part. Shape: (num_vertices,)."""
+    # Each label leads to a vertex that is at least as low. A root leads to itself.
     labels = np.arange(num_vertices)
+    roots = triangles
     while True:
-        lowest = labels[triangles].min(axis=1)
-        spread = labels.copy()
-        np.minimum.at(spread, triangles.ravel(), np.repeat(lowest, 3))
-        # Each label points to a vertex with a label that is at least as low.
-        spread = spread[spread]
-        if (spread == labels).all():
+        lowest = reduce_corners(np.minimum, roots)
+        is_split = lowest < reduce_corners(np.maximum, roots)
+        if not is_split.any():
             return labels
-        labels = spread
+        # Triangles that lie in one part stay there.
+        triangles = triangles[is_split]
+        np.minimum.at(labels, roots[is_split].ravel(), np.repeat(lowest[is_split], 3))
+        labels = _find_roots(labels)
+        roots = labels[triangles]
+
+
+def _find_roots(labels: np.ndarray) -> np.ndarray:
+    """Return where the labels lead to in the end. Shape: (num_vertices,)."""
+    while True:
+        further = labels[labels]
+        if (further == labels).all():
+            return labels
+        labels = further
 
 
 def _make_lattice(points: np.ndarray) -> Lattice:
@@ -131,55 +162,53 @@ def _make_lattice(points: np.ndarray) -> Lattice:
 def _find_hovering_parts(mesh: Mesh, lattice: Lattice) -> np.ndarray:
     """Return the numbers of the parts of a mesh that have free room under them."""
     found = [np.zeros(0, int)]
-    for layers in cut_layers(mesh, lattice.shift(EDGE_OFFSET, EDGE_OFFSET)):
-        found.append(np.unique(layers.slab_parts))
+    if mesh.has_undersides:
+        for _, layers in cut_layers(mesh, lattice, CORNERS[:1]):
+            found.append(np.unique(layers.slab_parts))
     return np.unique(np.concatenate(found))
 
 
-def _find_heights(mesh: Mesh, lattice: Lattice) -> np.ndarray:
-    """Return the height of the ground at each point, m, NaN where there is none.
+def _find_heights(mesh: Mesh, lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
+    """Return heights of the ground, m, NaN where there is none.
 
-    Shape: (rows, columns).
+    Returns:
+        Heights at the points of the lattice, and at ``ERROR_OFFSET`` from them. Shape of each:
+        (rows, columns).
     """
-    heights = np.full(lattice.rows * lattice.columns, np.nan)
     # A point on an edge has the height of its higher side, so that tops of steps keep their size.
-    for x in (EDGE_OFFSET, -EDGE_OFFSET):
-        for y in (EDGE_OFFSET, -EDGE_OFFSET):
-            for layers in cut_layers(mesh, lattice.shift(x, y)):
-                present = heights[layers.ground_ids]
-                heights[layers.ground_ids] = np.fmax(present, layers.ground_heights)
-    return heights.reshape(lattice.rows, lattice.columns)
+    heights = np.full(lattice.rows * lattice.columns, np.nan)
+    between = heights.copy()
+    for number, layers in cut_layers(mesh, lattice, (*CORNERS, ERROR_OFFSET)):
+        target = heights if number < len(CORNERS) else between
+        present = target[layers.ground_ids]
+        target[layers.ground_ids] = np.fmax(present, layers.ground_heights)
+    shape = (lattice.rows, lattice.columns)
+    return heights.reshape(shape), between.reshape(shape)
 
 
 def _describe(
-    mesh: Mesh,
-    lattice: Lattice,
     heights: np.ndarray,
-    part_of_holes: float,
-    num_exact: int,
-    num_boxes: int,
+    true_heights: np.ndarray,
+    cell: float,
+    num_triangles: int,
 ) -> str:
-    """Return how far the height field is from the mesh."""
+    """Return how far the height field is from the mesh.
+
+    Args:
+        heights: Heights at the points of the lattice, m. Shape: (rows, columns).
+        true_heights: Heights of the mesh at ``ERROR_OFFSET`` from them, m. Shape: (rows, columns).
+        cell: Distance of the points, m.
+        num_triangles: Number of triangles of the mesh.
+    """
     x, y = ERROR_OFFSET
-    true_heights = np.full(heights.size, np.nan)
-    for layers in cut_layers(mesh, lattice.shift(x, y)):
-        true_heights[layers.ground_ids] = layers.ground_heights
     along_x = heights[:-1] * (1 - x) + heights[1:] * x
     between = along_x[:, :-1] * (1 - y) + along_x[:, 1:] * y
-    expected = true_heights.reshape(heights.shape)
-    differences = abs(between - expected[:-1, :-1])
+    differences = abs(between - true_heights[:-1, :-1])
     errors = differences[np.isfinite(differences)]
     typical = float(np.quantile(errors, 0.95)) if len(errors) else 0.0
     largest = float(errors.max(initial=0.0))
-    text = (
-        f"{len(mesh.triangles)} triangles are a height field of {lattice.cell:.3g} m cells: "
+    return (
+        f"{num_triangles} triangles are a height field of {cell:.3g} m cells: "
         f"its error is below {typical:.3f} m at 95 % of the points, and at most {largest:.3f} m, "
         "at walls, which are slopes over one cell"
     )
-    if num_exact:
-        text += f"; {num_exact} convex parts above free room are exact"
-    if num_boxes:
-        text += f"; others are {num_boxes} boxes, to within {lattice.cell:.3g} m"
-    if part_of_holes > 1e-3:
-        text += f"; {part_of_holes:.1%} of the area has no surface, and lies at the lowest height"
-    return text

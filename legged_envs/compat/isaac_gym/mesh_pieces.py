@@ -4,12 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged_envs.compat.isaac_gym.mesh_columns import (
-    Lattice,
-    Mesh,
-    compute_normals,
-    cut_layers,
-)
+from legged_envs.compat.isaac_gym.mesh_columns import cut_layers
+from legged_envs.compat.isaac_gym.mesh_facets import Lattice, Mesh, compute_normals
 
 FLATNESS = 1e-4
 """Largest distance of a vertex outside of a face of a part that counts as convex, m."""
@@ -98,7 +94,7 @@ def make_boxes(mesh: Mesh, lattice: Lattice, most: int) -> list[Piece]:
         most: Number of boxes at which to stop.
     """
     runs: dict[tuple[int, int, int, int], list[int]] = {}
-    for layers in cut_layers(mesh, lattice):
+    for _, layers in cut_layers(mesh, lattice, [(0.0, 0.0)]):
         rows, columns = np.divmod(layers.slab_ids, lattice.columns)
         tops = np.rint(layers.slab_tops / HEIGHT_STEP).astype(int)
         bottoms = np.rint(layers.slab_bottoms / HEIGHT_STEP).astype(int)

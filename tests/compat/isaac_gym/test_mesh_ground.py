@@ -9,7 +9,7 @@ from isaac_gym_dogs import gym, load_dog, make_params, make_sim
 
 from legged_envs.compat.isaac_gym import gymapi, terrain_utils
 from legged_envs.compat.isaac_gym.ground import triangle_mesh
-from legged_envs.compat.isaac_gym.mesh_ground import approximate_mesh
+from legged_envs.compat.isaac_gym.mesh_ground import _label_parts, approximate_mesh
 
 trimesh = pytest.importorskip("trimesh")
 RANDOM = np.random.default_rng(5)
@@ -104,6 +104,48 @@ def test_a_surface_that_is_no_grid_is_as_high_as_its_triangles() -> None:
         inside = (slice(4, -4), slice(4, -4))
         expected = 0.3 * np.sin(rows) * np.cos(columns)
         assert ground.heights[inside] == pytest.approx(expected[inside], abs=0.02)
+
+
+def find_parts(num_vertices, triangles) -> list[int]:
+    """The lowest vertex of each vertex's part, by joining one triangle after the other."""
+    parts = list(range(num_vertices))
+    for corners in triangles.tolist():
+        joined = {parts[corner] for corner in corners}
+        parts = [min(joined) if part in joined else part for part in parts]
+    return parts
+
+
+@pytest.mark.parametrize("num_triangles", [1, 10, 25, 60])
+def test_parts_are_what_triangles_connect(num_triangles: int) -> None:
+    triangles = RANDOM.integers(0, 60, (num_triangles, 3))
+    assert _label_parts(60, triangles).tolist() == find_parts(60, triangles)
+
+
+def test_a_long_band_in_any_order_is_one_part() -> None:
+    # Passing labels from neighbor to neighbor would take hundreds of rounds.
+    order = RANDOM.permutation(200_000)
+    triangles = np.stack((order[:-2], order[1:-1], order[2:]), axis=1)
+    assert not _label_parts(len(order), triangles).any()
+
+
+@pytest.mark.parametrize("has_undersides", [False, True])
+def test_heights_are_those_of_the_triangles_however_steep(has_undersides: bool) -> None:
+    # A roof: 5 m up within 2 cm, then slowly down; below it a floor, in the second case.
+    rise, length, width = 5.0, 3.0, 2.0
+    ridge = 0.02
+    points = [(0, 0, 0), (0, width, 0), (ridge, 0, rise), (ridge, width, rise)]
+    points += [(length, 0, 0), (length, width, 0)]
+    faces = [(0, 2, 1), (2, 3, 1), (2, 4, 3), (4, 5, 3)]
+    if has_undersides:
+        faces += [(0, 1, 5), (0, 5, 4), (0, 4, 2), (1, 3, 5)]
+    ground = approximate_mesh(np.array(points, float), np.array(faces))
+    assert not ground.pieces
+    x = np.arange(1, ground.heights.shape[0]) * ground.lattice.cell
+    expected = rise * (length - x) / (length - ridge)
+    # The lines are 1e-4 cells from the points of the lattice.
+    assert ground.heights[1:, 1:-1] == pytest.approx(
+        np.repeat(expected[:, None], ground.heights.shape[1] - 2, axis=1), abs=1e-4
+    )
 
 
 def test_bars_above_the_ground_are_pieces_under_which_there_is_room() -> None:
