@@ -40,12 +40,12 @@ SMPL_JOINTS = (
 WORDS = {
     "pelvis": ("hips", "pelvis", "hip", "root"),
     "chest": ("spine3", "spine2", "chest", "upperchest", "spine1", "thorax", "spine", "neck"),
-    "hip": ("upleg", "hip", "thigh", "upperleg", "hipjoint"),
-    "knee": ("leg", "knee", "shin", "lowerleg", "calf"),
+    "hip": ("upleg", "hip", "thigh", "upperleg", "femur", "hipjoint"),
+    "knee": ("leg", "knee", "shin", "lowerleg", "calf", "tibia"),
     "ankle": ("foot", "ankle"),
-    "toe": ("toebase", "toe", "ball", "footend", "ankleend", "toes"),
-    "shoulder": ("arm", "upperarm", "shoulder"),
-    "elbow": ("forearm", "elbow", "lowerarm"),
+    "toe": ("toebase", "toe", "toe0", "ball", "footend", "ankleend", "toes"),
+    "shoulder": ("arm", "upperarm", "uarm", "humerus", "shldr", "shoulder"),
+    "elbow": ("forearm", "farm", "radius", "elbow", "lowerarm"),
     "hand": ("hand", "wrist"),
 }
 """Part of a body → words for it in the names of joints, the best first, without the side."""
@@ -113,9 +113,11 @@ def _read_joints(path: Path, frame_rate: float | None) -> tuple[tuple[str, ...],
 def _by_part(names: Sequence[str], positions: np.ndarray, origin: str) -> dict[str, np.ndarray]:
     """Return the positions of the joints that are needed: ``pelvis``, ``left knee``, …"""
     plain: dict[str, int] = {}
+    # Bip01 L Thigh and Character1_LeftUpLeg carry the name of the character.
+    start = _length_of_common_start(names)
     for index, name in enumerate(names):
         # mixamorig:LeftUpLeg, left_hip and LHip differ only in letters.
-        letters = name.rpartition(":")[2].lower()
+        letters = name[start:].rpartition(":")[2].lower()
         plain.setdefault("".join(c for c in letters if c.isalnum()), index)
     joints = {}
     for part, words in WORDS.items():
@@ -135,6 +137,16 @@ def _by_part(names: Sequence[str], positions: np.ndarray, origin: str) -> dict[s
                 )
             joints[place] = positions[:, found[0]]
     return joints
+
+
+def _length_of_common_start(names: Sequence[str]) -> int:
+    """Return the number of letters with which all names start."""
+    length = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        length += 1
+    return length
 
 
 def _with_side(words: Sequence[str], beginnings: Sequence[str]) -> list[str]:

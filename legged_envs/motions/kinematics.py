@@ -149,6 +149,11 @@ def _find_joint_columns(
         is_unique = columns.count(joint) == 1
         require(is_unique, origin, "joint_names", "unique", f"{joint!r} twice")
     missing = [joint for joint in robot.joint_names if joint not in columns]
+    if len(missing) == robot.num_joints:
+        raise MotionError(
+            f"{origin}: has no joint of robot {robot.name!r}, only {', '.join(columns[:3])}, …: "
+            "give a file of this robot, or carry it over with `legged-envs motion … --source …`"
+        )
     if missing:
         raise MotionError(
             f"{origin}: joint {missing[0]!r} of robot {robot.name!r} must be in the file "

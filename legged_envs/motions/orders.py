@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from legged_envs.checks import check_known
 from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.kinematics import robot_model
-from legged_envs.robots import G1_29, RobotCfg
+from legged_envs.robots import G1, G1_29, RobotCfg
 
 G1_LIMB_BY_LIMB = G1_29.joint_names
 """Joint order of the G1, depth first, as in MJCF and URDF: Unitree's SDK, its LAFAN1 retargeting,
@@ -66,7 +66,7 @@ def usual_joints(widths: Collection[int], robot: RobotCfg) -> tuple[str, ...]:
         widths: Numbers of joint columns that the file can have.
         robot: The robot. Its own joints are returned if no known order has one of these numbers.
     """
-    for joints in (robot.joint_names, G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS):
+    for joints in (robot.joint_names, G1_LIMB_BY_LIMB, G1_WITHOUT_WRISTS, G1.joint_names):
         if len(joints) in widths:
             return joints
     return robot.joint_names

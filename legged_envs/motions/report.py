@@ -16,7 +16,8 @@ TOLERANCE = 1e-3
 """Largest error of a motion that is not a problem, m and rad.
 
 It applies to the slip of a standing foot from one frame to the next, the depth of a body below the
-ground, and the difference between the first and the last frame of a loop.
+ground, the distance of a joint beyond its range, and the difference between the first and the last
+frame of a loop.
 """
 
 
@@ -54,7 +55,7 @@ class MotionReport:
         problems = []
         if self.foot_slip > TOLERANCE:
             problems.append(f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame")
-        if self.joint_margin < 0.0:
+        if self.joint_margin < -TOLERANCE:
             problems.append(
                 f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range"
             )

@@ -4,6 +4,8 @@ These are the mistakes of files that are right in every single number: another o
 quaternion, another height of the ground, degrees, another frame rate.
 """
 
+import math
+
 import torch
 
 from legged_envs import rotation
@@ -38,6 +40,12 @@ STANDING_SPEED = 0.15
 """Speed below which a foot stands, as a fraction of its largest one."""
 
 
+TILT = 0.35
+"""Tilt of the base, rad, that may come from another order of the quaternion: 20°."""
+BACKWARDS = 0.3
+"""Mean speed of a base, m/s, that decides between ahead and backwards."""
+
+
 class MotionWarning(UserWarning):
     """Warning about a motion that can be used, but is probably not what its maker meant."""
 
@@ -52,7 +60,7 @@ def suspicions(motion: Motion, robot: RobotCfg) -> list[str]:
     qpos = torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1)
     lowest = lowest_point(robot, qpos)
     found = [
-        _lies(motion),
+        _lies(motion) or _has_other_order(motion),
         _sinks(lowest),
         _flies(motion, lowest),
         _leaves_ranges(motion, robot),
@@ -78,16 +86,56 @@ def _lies(motion: Motion) -> str:
     )
 
 
+def _has_other_order(motion: Motion) -> str:
+    """Compare the orientations with those of the other order of the quaternion.
+
+    A file in the order x, y, z, w that is read as w, x, y, z is upright while it faces ahead. It
+    tilts as it turns, and moves backwards.
+    """
+    other = motion.root_quat_w[:, [3, 0, 1, 2]]
+    tilt = _largest_tilt(motion.root_quat_w)
+    other_tilt = _largest_tilt(other)
+    if other_tilt > TILT / 2.0:
+        return ""
+    advice = "in the order x, y, z, w (--motion.quaternion xyzw)"
+    if tilt > TILT:
+        return (
+            f"the base tilts by up to {math.degrees(tilt):.0f}°, and by "
+            f"{math.degrees(other_tilt):.0f}° if the quaternion of the file is {advice}"
+        )
+    speed = _speed_ahead(motion, motion.root_quat_w)
+    if speed < -BACKWARDS and _speed_ahead(motion, other) > BACKWARDS:
+        return (
+            f"the base moves backwards with {-speed:.1f} m/s, and ahead if the quaternion of the "
+            f"file is {advice}"
+        )
+    return ""
+
+
+def _largest_tilt(quat: torch.Tensor) -> float:
+    """Return the largest angle between the base's z axis and the vertical, rad."""
+    up = rotation.rotate(quat, quat.new_tensor([0.0, 0.0, 1.0]))[:, 2]
+    return math.acos(up.min().clamp(-1.0, 1.0).item())
+
+
+def _speed_ahead(motion: Motion, quat: torch.Tensor) -> float:
+    """Return the mean velocity along the base's x axis, m/s."""
+    in_base = rotation.rotate(rotation.conjugate(quat), motion.root_lin_vel_w)
+    return in_base[:, 0].mean().item()
+
+
 def _sinks(lowest: torch.Tensor) -> str:
     depth = -lowest.min().item()
     share = (lowest < -SINKING).double().mean().item()
     if share == 0.0:
         return ""
     usual = -lowest.median().item()
+    remedy = "is the ground of the file flat, at z = 0, and z up?"
+    if usual > SINKING:
+        remedy = f"--motion.lift {usual:.2f} raises the clip"
     return (
         f"it sinks: the lowest point is {depth:.2f} m below the ground, and more than "
-        f"{SINKING:g} m in {share:.0%} of the frames "
-        f"(--motion.lift {max(usual, 0.0):.2f} raises the clip)"
+        f"{SINKING:g} m in {share:.0%} of the frames ({remedy})"
     )
 
 

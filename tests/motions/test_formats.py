@@ -145,6 +145,42 @@ def test_headers_marks_and_separators(tmp_path, separator, mark, header):
     assert_same(load(path), as_motion(30.0, walk()))
 
 
+@pytest.mark.parametrize("spelling", ['"{}"', "{}_dof", "{}_pos", "upper", "short"])
+def test_a_header_names_joints_as_programs_spell_them(tmp_path, spelling):
+    pos, quat, joints = walk()
+    names = []
+    for joint in reversed(G1_29.joint_names):
+        plain = {"upper": joint.upper(), "short": joint.removesuffix("_joint")}
+        names.append(plain.get(spelling) or spelling.format(joint))
+    root = ("x", "y", "z", "qx", "qy", "qz", "qw")
+    table = np.hstack((pos, quat, joints[:, ::-1]))
+    path = write_csv(tmp_path / "walk.csv", table, header=",".join((*root, *names)))
+    assert_same(load(path), as_motion(30.0, walk()))
+
+
+def test_cells_in_quotes_are_numbers(tmp_path):
+    path = write_csv(tmp_path / "walk.csv", np.hstack(walk()), '","')
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(f'"{line}"' for line in lines))
+    assert_same(load(path), as_motion(30.0, walk()))
+
+
+def test_a_table_of_another_width_says_what_to_do(tmp_path):
+    path = write_csv(tmp_path / "walk.csv", np.hstack(walk())[:, :35])
+    with pytest.raises(MotionError, match=r"line 1: .*36 columns .*got 35.*--motion\.order"):
+        load(path)
+    legs = write_csv(tmp_path / "legs.csv", np.hstack(walk())[:, :19])
+    standing = load(legs, hold_missing_joints=True)
+    assert_same(standing, as_motion(30.0, walk()))
+
+
+def test_a_file_of_another_robot_says_what_to_do(tmp_path):
+    path = write_csv(tmp_path / "walk.csv", np.hstack(walk()))
+    with pytest.raises(MotionError, match=r"no joint of robot 'go2'.*--source") as caught:
+        load(path, GO2)
+    assert len(str(caught.value)) < 400
+
+
 def test_a_header_gives_the_order_of_joints_and_quaternion(tmp_path):
     pos, quat, joints = walk(50.0)
     order = tuple(reversed(G1_29.joint_names))
@@ -495,6 +531,12 @@ def test_a_clip_of_deepmimic_is_refused_with_what_to_do(tmp_path):
 
 
 # --- humans --------------------------------------------------------------------------------------
+
+
+def test_a_frame_time_with_few_digits_is_a_whole_rate(tmp_path):
+    path = write_bvh(tmp_path / "march.bvh", walking_human(5))
+    path.write_text(path.read_text().replace("0.0333333", "0.033333"))
+    assert read_bvh(path)[2] == 30.0
 
 
 def test_joints_of_a_bvh_file_are_where_trigonometry_puts_them(tmp_path):

@@ -109,6 +109,53 @@ def test_a_human_of_a_bvh_file_becomes_a_robot_that_marches(tmp_path):
         assert np.corrcoef(arm, angles[f"{human}Arm"])[0, 1] > 0.9
 
 
+SPELLINGS = {
+    "Biped": "Bip01 Pelvis,L Thigh,L Calf,L Foot,L Toe0,Spine,Spine1,L UpperArm,L Forearm,L Hand",
+    "DAZ": "hip,lThigh,lShin,lFoot,lToe,abdomen,chest,lShldr,lForeArm,lHand",
+    "OptiTrack": "Hip,LThigh,LShin,LFoot,LToe,Ab,Chest,LUArm,LFArm,LHand",
+    "CMU": "root,lfemur,ltibia,lfoot,ltoes,lowerback,thorax,lhumerus,lradius,lhand",
+    "Character1": "Hips,LeftUpLeg,LeftLeg,LeftFoot,LeftToeBase,Spine,Spine2,LeftArm,LeftForeArm,"
+    "LeftHand",
+    "Blender": "hips,thigh.L,shin.L,foot.L,toe.L,spine,chest,upper_arm.L,forearm.L,hand.L",
+}
+"""Program → its names of pelvis, left leg, spine and left arm, as in ``HUMAN``."""
+
+
+def spelled(program: str) -> dict[str, str]:
+    """Joint of ``HUMAN`` → name of the program."""
+    names = SPELLINGS[program].split(",")
+    left = [joint for joint in HUMAN if not joint.startswith("Right")]
+    spelling = dict(zip(left, names, strict=True))
+    for joint, name in list(spelling.items()):
+        if joint.startswith("Left"):
+            for one, other in (("Left", "Right"), ("L ", "R "), (".L", ".R")):
+                name = name.replace(one, other)
+            if program in ("DAZ", "CMU", "OptiTrack"):
+                name = {"l": "r", "L": "R"}[name[0]] + name[1:]
+            spelling[joint.replace("Left", "Right")] = name
+    for joint, name in spelling.items():
+        before = {"Biped": "Bip01 ", "Character1": "Character1_"}.get(program, "")
+        spelling[joint] = name if name.startswith(before) else before + name
+    return spelling
+
+
+@pytest.mark.parametrize("program", list(SPELLINGS))
+def test_a_human_is_known_by_the_names_of_many_programs(tmp_path, program):
+    path = write_bvh(tmp_path / "march.bvh", walking_human(31))
+    expected = load_human(path)
+    lines = path.read_text().splitlines()
+    spelling = spelled(program)
+    for number, line in enumerate(lines):
+        kind, _, joint = line.strip().partition(" ")
+        if kind in ("ROOT", "JOINT"):
+            lines[number] = f"{kind} {spelling[joint]}"
+    path.write_text("\n".join(lines))
+    points = load_human(path)
+    assert points.limbs.keys() == expected.limbs.keys()
+    for role, positions in expected.limbs.items():
+        assert torch.equal(points.limbs[role], positions)
+
+
 @pytest.mark.parametrize("up", [1, 2])
 def test_joints_of_a_body_model_are_the_same_human(tmp_path, up):
     """As an archive in the order of SMPL, in m, with y or z up."""

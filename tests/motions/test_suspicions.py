@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from dataclasses import replace
 
 import mujoco
@@ -58,6 +59,24 @@ def clip(rate=30.0, height=None, roll=0.0, **changes):
 def test_what_is_wrong_is_named_with_its_size(motion, named):
     [sentence] = suspicions(motion, G1_29)
     assert re.search(named, sentence)
+
+
+@pytest.mark.parametrize(
+    ("turn", "named"), [(0.3, r"tilts.* 5\d°.*xyzw"), (0.02, r"moves backwards.* 0\.8 m/s.*xyzw")]
+)
+def test_coordinates_with_w_last_are_named(tmp_path, turn, named):
+    """They are upright, whatever the order: only the way of the base tells it."""
+    pos, quat, joints = walk(50.0)
+    yaw = turn * np.arange(len(pos)) / 50.0
+    quat[:, 2:] = np.stack([np.sin(yaw / 2.0), np.cos(yaw / 2.0)], axis=1)
+    path = tmp_path / "walk.npz"
+    np.savez(path, qpos=np.hstack((pos, quat, joints)), fps=50)
+    with pytest.warns(MotionWarning, match=named):
+        MotionFiles([path])(G1_29)
+    np.savez(path, qpos=np.hstack((pos, quat[:, [3, 0, 1, 2]], joints)), fps=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MotionFiles([path])(G1_29)
 
 
 def test_a_clip_of_another_order_of_joints_leaves_the_ranges():

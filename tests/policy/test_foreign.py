@@ -397,6 +397,17 @@ def test_a_policy_of_unitree_rl_gym_with_an_lstm_acts_as_in_its_own_loop(tmp_pat
     core.close()
 
 
+@pytest.mark.parametrize("numbers", [{}, {"leg_joint2motor_idx": list(range(12))}])
+def test_legs_with_more_joints_than_the_robots_are_refused(
+    numbers: dict[str, Any], tmp_path: Path
+) -> None:
+    """The twelve joints of an H1-2's legs would move a shoulder of the H1."""
+    torch.jit.script(Recurrent(47, 12).eval()).save(tmp_path / "policy.pt")
+    description = write(tmp_path / "h1_2.yaml", GYM | numbers)
+    with pytest.raises(ValueError, match=r"h1_2.*'h1'.*joint_names"):
+        policy_and_task("Legged/H1-Flat-v0", tmp_path / "policy.pt", description=description)
+
+
 def test_each_robot_has_its_own_memory_and_a_new_episode_has_none(tmp_path: Path) -> None:
     torch.jit.script(Recurrent(47, 12).eval()).save(tmp_path / "policy.pt")
     policy, _, _ = policy_and_task(

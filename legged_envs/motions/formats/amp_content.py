@@ -24,7 +24,9 @@ def read_content(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     # Deeply nested brackets are a RecursionError.
     except (ValueError, RecursionError) as error:
-        raise MotionError(f"{origin}: not JSON: {error}") from error
+        raise MotionError(
+            f"{origin}: not JSON: {error}: a table of numbers must end in .csv"
+        ) from error
     require(isinstance(content, dict), origin, "the text", "a JSON object", type(content).__name__)
     if "Loop" in content and "LoopMode" not in content:
         raise MotionError(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from legged_envs.motions.formats.tables import plain_rate
 from legged_envs.motions.motion import MotionError
 
 AXES = {"X": 0, "Y": 1, "Z": 2}
@@ -136,7 +137,7 @@ def _read_table(
             f"{origin}: must have at least 2 frames of finite numbers and a positive Frame Time, "
             f"got {len(rows)} frames and {step:g} s"
         )
-    return table, 1.0 / step
+    return table, plain_rate(1.0 / step)
 
 
 def _place_joints(skeleton: Skeleton, table: np.ndarray) -> np.ndarray:

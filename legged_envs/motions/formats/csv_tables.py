@@ -11,7 +11,7 @@ from pathlib import Path
 from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.tables import ROOT_COLUMNS, check_table, parse_number
 from legged_envs.motions.formats.text_tables import rate_of_times, read_cells
-from legged_envs.motions.motion import require
+from legged_envs.motions.motion import MotionError, require
 from legged_envs.motions.orders import column_joints
 from legged_envs.motions.recording import Recording
 from legged_envs.robots import RobotCfg
@@ -33,11 +33,17 @@ def read_csv(path: Path, robot: RobotCfg, reading: MotionReading) -> Recording:
     table, first = read_cells(path)
     header: list[str] = []
     if table and not any(isinstance(parse_number(cell), float) for cell in table[0]):
-        header = [cell.strip("# \t") for cell in table.pop(0)]
+        header = [cell.strip('# \t"') for cell in table.pop(0)]
         first += 1
     require(len(table) >= 2, origin, "a motion", "at least 2 frames", len(table))
     joints = _joint_columns(len(table[0]), header, robot, reading)
     index_columns = len(table[0]) - NUM_ROOT - len(joints)
+    if index_columns not in (0, 1):
+        raise MotionError(
+            f"{origin}: line {first}: must be {NUM_ROOT + len(joints)} columns wide, base and "
+            f"{len(joints)} joints, got {len(table[0])}: name the joint columns with "
+            f"--motion.order, or give a file of robot {robot.name!r}"
+        )
     has_time = index_columns == 1
     columns = ("time", *ROOT_COLUMNS, *joints) if has_time else (*ROOT_COLUMNS, *joints)
     # Cells that are not numbers stay texts, which the check names with their column.
@@ -74,8 +80,17 @@ def _joint_columns(
         robot: The robot.
         reading: Options of the user.
     """
-    names = [cell.removesuffix("_dof").removesuffix("_pos") for cell in header]
+    known = {_plain_name(joint): joint for joint in robot.joint_names}
+    names = [known.get(_plain_name(cell), cell) for cell in header]
     positions = [names.index(joint) for joint in robot.joint_names if joint in names]
     joints = names[min(positions) :] if positions else []
     # One more column is the time.
     return column_joints(reading, joints, (width - NUM_ROOT, width - NUM_ROOT - 1), robot)
+
+
+def _plain_name(cell: str) -> str:
+    """Return the name of a joint without what programs add: `Left_Knee_dof` is `left_knee`."""
+    name = cell.lower()
+    for ending in ("_dof", "_pos", "_joint"):
+        name = name.removesuffix(ending)
+    return name

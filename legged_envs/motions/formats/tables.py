@@ -53,12 +53,23 @@ def is_finite(value: object) -> bool:
     return abs(value) <= sys.float_info.max
 
 
+def plain_rate(rate: float) -> float:
+    """Return the whole number that a frame rate is meant to be, or the rate itself.
+
+    Times with few digits give 29.99 or 30.0003 for 30.
+    """
+    whole = round(rate)
+    return float(whole) if abs(rate - whole) < 2e-3 * rate else rate
+
+
 def parse_number(cell: str) -> float | str:
     """Return the number in a cell of a text table, or the cell's text if it is not a number."""
+    # Some programs put quotes around every cell.
+    text = cell.strip(' \t"')
     # float() would read 1_0 as 10.
-    if "_" in cell:
-        return cell.strip()
+    if "_" in text:
+        return text
     try:
-        return float(cell)
+        return float(text)
     except ValueError:
-        return cell.strip()
+        return text

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from legged_envs.motion_reading import MotionReading
+from legged_envs.motions.formats.tables import plain_rate
 from legged_envs.motions.motion import MotionError
 
 SEPARATORS = ("\t", ";", ",")
@@ -23,7 +24,9 @@ def read_cells(path: Path) -> tuple[list[list[str]], int]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
-        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
+        raise MotionError(
+            f"{path}: line {number}: not UTF-8 text: {error}: unpack it, or save it as UTF-8"
+        ) from error
     lines = text.rstrip().splitlines()
     first = 1
     while lines and _is_idle(lines):
@@ -70,10 +73,7 @@ def rate_of_times(times: torch.Tensor, origin: str, first: int, reading: MotionR
         )
     if usual >= 1.0 and reading.rate is None:
         raise MotionError(
-            f"{origin}: the first column rises by {usual:g} per line, so it counts frames and is "
-            "not a time in s: give the frames per second with --motion.rate (rate=…)"
+            f"{origin}: the first column rises by {usual:g} per line, so it counts frames or ms "
+            "and is not a time in s: give the frames per second with --motion.rate (rate=…)"
         )
-    rate = 1.0 / steps.mean().item()
-    # Times with three decimals give 29.99 for 30.
-    whole = round(rate)
-    return float(whole) if abs(rate - whole) < 2e-3 * rate else rate
+    return plain_rate(1.0 / steps.mean().item())

@@ -94,14 +94,36 @@ def _read_joints(fields: Fields, robot: RobotCfg, size: int, assumed: list[str])
         ids = fields.indices("leg_joint2motor_idx", below=len(motors))
         if len(ids) == size:
             assumed.append(f"motors are numbered as in Unitree's SDK for {robot.name!r}")
-            return tuple(motors[i] for i in ids)
+            return _check_sides(tuple(motors[i] for i in ids), fields, robot)
     if size > robot.num_joints:
         raise ValueError(
             f"{fields.path('num_actions')} is {size}, and {robot.name!r} has "
             f"{robot.num_joints} joints: add joint_names, in the order of the policy, to the file"
         )
-    joints = robot.joint_names[:size]
+    joints = _check_sides(robot.joint_names[:size], fields, robot)
     assumed.append(f"joints are in the order of {robot.name!r}: {', '.join(joints)}")
+    return joints
+
+
+def _check_sides(joints: tuple[str, ...], fields: Fields, robot: RobotCfg) -> tuple[str, ...]:
+    """Return joints that were assumed, or raise a ValueError if one lacks its partner.
+
+    A file of another robot with another number of joints in a leg, such as the H1-2, gives one leg
+    too many joints and ends in the middle of an arm, or has motors that the robot does not use.
+    """
+    if "" in joints:
+        raise ValueError(
+            f"{fields.path('leg_joint2motor_idx')} has a motor that {robot.name!r} does not have: "
+            "give a policy of this robot, or add joint_names, in the order of the policy, to the "
+            "file"
+        )
+    for joint, (partner, _) in zip(robot.joint_names, robot.mirror, strict=True):
+        if joint in joints and partner not in joints:
+            raise ValueError(
+                f"{fields.path('num_actions')} is {len(joints)}, which takes {joint!r} of "
+                f"{robot.name!r} without {partner!r}: give a policy of this robot, or add "
+                "joint_names, in the order of the policy, to the file"
+            )
     return joints
 
 
