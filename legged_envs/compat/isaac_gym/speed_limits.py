@@ -9,6 +9,15 @@ import torch
 from torch import Tensor
 
 
+def find_slice(columns: Tensor) -> Tensor | slice:
+    """Return columns as a slice if they are consecutive: selecting by a slice copies nothing."""
+    first = int(columns[0]) if len(columns) else 0
+    consecutive = torch.arange(first, first + len(columns))
+    if torch.equal(columns, consecutive):
+        return slice(first, first + len(columns))
+    return columns
+
+
 class SpeedLimits:
     """Keeps DOFs at their largest speed or below it.
 
@@ -26,6 +35,7 @@ class SpeedLimits:
         """Largest speed of each DOF, rad/s or m/s. Shape: (num_envs, num_dofs)."""
         self._qpos_columns = qpos_columns
         self._qvel_columns = qvel_columns
+        self._selected_speeds = find_slice(qvel_columns)
         self._timestep = timestep
 
     def stop_driving(self, forces: Tensor, qvel: Tensor, is_effort: Tensor) -> None:
@@ -36,7 +46,7 @@ class SpeedLimits:
             qvel: Velocities. Shape: (num_envs, nv).
             is_effort: True for DOFs in mode EFFORT. Shape: (num_envs, num_dofs).
         """
-        speeds = qvel[:, self._qvel_columns]
+        speeds = qvel[:, self._selected_speeds]
         is_at_limit = speeds.abs() >= self.max_speeds
         # A force against the motion still brakes.
         is_driven_on = speeds * forces > 0.0
@@ -49,7 +59,7 @@ class SpeedLimits:
             qpos: Positions, changed in place. Shape: (num_envs, nq).
             qvel: Velocities, changed in place. Shape: (num_envs, nv).
         """
-        speeds = qvel[:, self._qvel_columns]
+        speeds = qvel[:, self._selected_speeds]
         is_too_fast = speeds.abs() > self.max_speeds
         # In most steps there is none.
         if not is_too_fast.any():

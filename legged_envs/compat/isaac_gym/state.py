@@ -17,7 +17,7 @@ from legged_envs.compat.isaac_gym.enums import CoordinateSpace, DofDriveMode
 from legged_envs.compat.isaac_gym.force_sensors import ForceSensors
 from legged_envs.compat.isaac_gym.gymtorch import Descriptor
 from legged_envs.compat.isaac_gym.scene import Part
-from legged_envs.compat.isaac_gym.speed_limits import SpeedLimits
+from legged_envs.compat.isaac_gym.speed_limits import SpeedLimits, find_slice
 from legged_envs.compat.isaac_gym.tensor_arguments import TensorArguments
 from legged_envs.compat.isaac_gym.tensor_layout import TENSOR_COLUMNS, TENSOR_ROWS
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_rotate_inverse
@@ -97,6 +97,8 @@ class State:
         joints = np.concatenate([part.joints for part in parts])
         self._dof_qpos = torch.from_numpy(self.model.jnt_qposadr[joints]).long()
         self._dof_qvel = torch.from_numpy(self.model.jnt_dofadr[joints]).long()
+        self._selected_qpos = find_slice(self._dof_qpos)
+        self._selected_qvel = find_slice(self._dof_qvel)
         self._bind_inputs()
         self.speed_limits = SpeedLimits(
             torch.from_numpy(dof_properties["velocity"].astype(float)),
@@ -297,8 +299,8 @@ class State:
         if name == "actor_root_state":
             return self._read_roots()
         if name == "dof_state":
-            pos = self._qpos[:, self._dof_qpos]
-            vel = self._qvel[:, self._dof_qvel]
+            pos = self._qpos[:, self._selected_qpos]
+            vel = self._qvel[:, self._selected_qvel]
             return torch.stack((pos, vel), dim=-1)
         if name == "net_contact_force":
             return self._read_contact_forces()

@@ -7,6 +7,7 @@ import torch
 from isaac_gym_dogs import INERTIAL, gym, load_dog, make_sim, read, unwrap
 
 from legged_envs.compat.isaac_gym import gymapi
+from legged_envs.compat.isaac_gym.speed_limits import find_slice
 
 
 def engine_model(sim, env_id: int) -> mujoco.MjModel:
@@ -136,6 +137,17 @@ def test_a_negative_friction_counts_by_its_mean_with_the_ground() -> None:
     with pytest.raises(ValueError, match=r"-1\.5 .* -1$"):
         gym.set_actor_rigid_shape_properties(env, 0, shapes)
     assert gym.get_actor_rigid_shape_properties(env, 0)[0].friction == pytest.approx(-0.2)
+
+
+def test_only_consecutive_columns_are_a_slice() -> None:
+    values = torch.arange(10)
+    for columns in ([], [4], [6, 7, 8], [6, 8, 7], [1, 3], [2, 2]):
+        selected = find_slice(torch.tensor(columns, dtype=torch.long))
+        assert values[selected].tolist() == columns
+        is_slice = (
+            columns == list(range(columns[0], columns[0] + len(columns))) if columns else True
+        )
+        assert isinstance(selected, slice) == is_slice
 
 
 def test_velocity_drives_reach_their_targets_and_some_actors_are_driven_alone() -> None:
