@@ -170,7 +170,7 @@ class Evaluator:
 
     def _copied_measures(self, info: Mapping[str, Any]) -> Measures:
         # Environments reuse the memory of some of their tensors at the next step.
-        measures = self.metrics.measures(info)
+        measures = {"reward": info["reward"], **self.metrics.measures(info)}
         return {name: value.clone() for name, value in measures.items()}
 
     def close(self) -> None:

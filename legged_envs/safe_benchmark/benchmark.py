@@ -6,15 +6,22 @@ from pathlib import Path
 from rich.console import Console
 
 from legged_envs.envs.cost_suites import SUITE, read_suite
+from legged_envs.safe_benchmark.aggregate import aggregate, aggregate_table
 from legged_envs.safe_benchmark.evaluation import evaluate_folder
-from legged_envs.safe_benchmark.methods import find_methods, shipped_methods
+from legged_envs.safe_benchmark.methods import find_methods, profile_methods, shipped_methods
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.page import write_page
 from legged_envs.safe_benchmark.results import RunResult, notices, read_results
 from legged_envs.safe_benchmark.rows import make_rows
+from legged_envs.safe_benchmark.sweep_rows import (
+    limit_sweeps,
+    limit_table,
+    multiplier_profiles,
+    profile_table,
+)
 from legged_envs.safe_benchmark.table import main_table, risk_table, title_of
 from legged_envs.safe_benchmark.training import train_one, train_unfinished
-from legged_envs.tables import format_text
+from legged_envs.tables import Table, format_text
 
 RESULTS = "results"
 """Name of the folder with the result files, in the folder of a benchmark."""
@@ -37,7 +44,8 @@ def run_benchmark(cfg: BenchmarkCfg) -> None:
     """
     suite = cfg.suite or SUITE
     read_suite(suite)
-    methods = find_methods(cfg.methods)
+    # A penalty may be that of a method that --methods names too.
+    methods = {**profile_methods(cfg.penalties), **find_methods(cfg.methods)}
     if cfg.run is not None:
         train_one(cfg, methods)
         return
@@ -80,5 +88,19 @@ def print_tables(results: Sequence[RunResult], console: Console) -> None:
         console.print(f"\n{title_of(setting, rows)}", markup=False, highlight=False)
         for table in (main_table(rows), risk_table(rows)):
             console.print(f"\n{format_text(table)}", markup=False, highlight=False, soft_wrap=True)
-    for line in notices(results):
+    for table in summary_tables(results):
+        console.print(f"\n{format_text(table)}", markup=False, highlight=False, soft_wrap=True)
+    found = aggregate(results)
+    for line in [*notices(results), *(found.notices if found else [])]:
         console.print(f"notice: {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def summary_tables(results: Sequence[RunResult]) -> list[Table]:
+    """Return the tables over several tasks, limits and multipliers."""
+    tables = []
+    found = aggregate(results)
+    if found is not None and found.methods:
+        tables.append(aggregate_table(found))
+    tables += [limit_table(sweep) for sweep in limit_sweeps(results)]
+    tables += [profile_table(sweep) for sweep in multiplier_profiles(results)]
+    return tables

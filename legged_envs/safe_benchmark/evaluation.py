@@ -16,11 +16,15 @@ from legged_envs.safe_benchmark.measurement import (
     steps_per_second,
     violating_updates,
 )
-from legged_envs.safe_benchmark.method_options import SEPARATOR, differing_options, read_trained
+from legged_envs.safe_benchmark.method_options import (
+    SEPARATOR,
+    base_of,
+    differing_options,
+    read_trained,
+)
 from legged_envs.safe_benchmark.methods import (
     Method,
     OptionMethod,
-    base_of,
     method_of,
     shipped_method,
     shipped_methods,

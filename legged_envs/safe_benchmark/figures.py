@@ -1,12 +1,13 @@
 """Figures of the benchmark: errors against limits, performance profiles and costs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from legged_envs.safe_benchmark.rows import Row, column
+from legged_envs.safe_benchmark.rows import Row
 from legged_envs.safe_benchmark.statistics import Estimate, profile
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ SIZE = (5.6, 4.2)
 
 THRESHOLDS = 101
 """Number of τ of a profile."""
+
+WIDEST_LABEL = 32
+"""Largest number of characters of a label in a legend of two columns."""
 
 MARKERS = "oDsv^<>PX*hpd"
 """Markers of the methods in turn, so that they differ without colours too."""
@@ -66,7 +70,7 @@ def draw_front(rows: Sequence[Row]) -> "Figure":
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set(xlabel="largest J/d (limit at 1)", ylabel="tracking error / unconstrained")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    add_legend(figure)
     return figure
 
 
@@ -96,36 +100,71 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, flo
     return front
 
 
-def draw_profiles(rows: Sequence[Row], score: str) -> "Figure":
-    """Draw the share of the seeds of each method with a score of at most τ, with 95 % bands.
+def draw_profiles(scores: Mapping[str, np.ndarray], name: str) -> "Figure":
+    """Draw the share of the runs of each method with a score of at most τ, with 95 % bands.
 
     Args:
-        rows: Rows of a task and level.
-        score: ``"ratio"`` for the largest J / d, ``"error"`` for the relative tracking error.
+        scores: Scores of each method, by the label of its line. Shapes: (seeds, tasks).
+        name: Name of the score, for the axis.
     """
     figure, axes = new_figure()
-    by_method = {}
-    for row in rows:
-        values = row.errors
-        if score == "ratio":
-            values = [result.worst_ratio for result in row.results]
-        by_method[f"{row.method}, n = {row.n}"] = column(values)
-    everything = np.concatenate(list(by_method.values()))
+    everything = np.concatenate([values.ravel() for values in scores.values()])
     low = 0.95 * min(1.0, everything.min())
     thresholds = np.geomspace(low, 1.05 * max(1.0, everything.max()), THRESHOLDS)
-    for i, (label, scores) in enumerate(by_method.items()):
-        found = profile(scores, thresholds)
+    for i, (label, values) in enumerate(scores.items()):
+        found = profile(values, thresholds)
         colour = f"C{i % 10}"
         style = "-" if i < 10 else "--"
         axes.step(thresholds, found.shares, where="post", color=colour, ls=style, label=label)
-        if len(scores) > 1:
+        if len(values) > 1:
             axes.fill_between(
                 thresholds, found.low, found.high, step="post", color=colour, alpha=0.1, lw=0.0
             )
     axes.axvline(1.0, color="black", linewidth=1.0, linestyle=":")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
-    name = "largest J/d" if score == "ratio" else "relative tracking error"
-    axes.set(xlabel=f"τ: {name}", ylabel="share of seeds at most τ", ylim=(-0.02, 1.02))
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    axes.set(xlabel=f"τ: {name}", ylabel="share of runs at most τ", ylim=(-0.02, 1.02))
+    add_legend(figure)
     return figure
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a figure: estimates over the values of a setting."""
+
+    label: str
+    """Text of the legend, with the number of seeds."""
+    places: Sequence[float]
+    """Values of the setting, rising."""
+    estimates: Sequence[Estimate]
+    """Number at each of them."""
+
+
+def draw_lines(lines: Sequence[Line], x_label: str, y_label: str) -> tuple["Figure", "Axes"]:
+    """Draw lines over a setting, with the 95 % interval of each point.
+
+    Args:
+        lines: The lines.
+        x_label: Label of the horizontal axis, with the unit.
+        y_label: Label of the vertical axis, with the unit.
+    """
+    figure, axes = new_figure()
+    for i, line in enumerate(lines):
+        colour = f"C{i % 10}"
+        values = [found.value for found in line.estimates]
+        marker = MARKERS[i % len(MARKERS)]
+        axes.plot(line.places, values, color=colour, marker=marker, label=line.label)
+        for place, found in zip(line.places, line.estimates, strict=True):
+            bar = _error_bar(found)
+            if bar is not None:
+                axes.errorbar(place, found.value, yerr=bar, color=colour, elinewidth=1.0)
+    axes.set(xlabel=x_label, ylabel=y_label)
+    add_legend(figure)
+    return figure, axes
+
+
+def add_legend(figure: "Figure") -> None:
+    """Add the legend below a figure, in two columns if its labels are short."""
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    columns = 1 if any(len(label) > WIDEST_LABEL for label in labels) else 2
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")

@@ -119,6 +119,8 @@ def numbers_of(rollout: Rollout, evaluator: Evaluator) -> dict[str, Any]:
     forward = rollout.measures["speed_along_command"].double() * alive
     commanded = core.commands["velocity"][:, :2].double().norm(dim=1) * seconds
     costs = episode_costs(rollout.measures["costs"], alive)
+    counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+    returns = (rollout.measures["reward"].double() * counted).sum(0)
     by_cost = {}
     for k, name in enumerate(core.cost_names):
         by_cost[name] = cost_result(costs[:, k], float(core.cost_limits[k]))
@@ -135,4 +137,5 @@ def numbers_of(rollout: Rollout, evaluator: Evaluator) -> dict[str, Any]:
         "falls": walk.falls,
         "crossed": getattr(walk, "crossed", None),
         "costs": by_cost,
+        "episode_return": returns.mean().item(),
     }

@@ -23,7 +23,18 @@ JOINT = "+"
 NAMED = ("constraint.method", "lagrange.enabled")
 """Options that the name of a method stands for."""
 
+FIXED = "fixed"
+"""Name of the method with constant multipliers."""
+
+PENALTY = "constraint.penalty"
+"""Name of the option with these multipliers."""
+
 Options = TypeVar("Options")
+
+
+def base_of(word: str) -> str:
+    """Return the name of a method without its options."""
+    return word.split(SEPARATOR)[0]
 
 
 def read_method(word: str) -> PPOCfg:

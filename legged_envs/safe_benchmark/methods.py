@@ -7,17 +7,25 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs.checks import check_known
+from legged_envs.envs.cost_suites import LEVELS
 from legged_envs.evaluation.run_results import Run
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.run_folder import CHECKPOINT
-from legged_envs.safe_benchmark.method_options import SEPARATOR, method_name, read_method
+from legged_envs.safe_benchmark.method_options import (
+    FIXED,
+    PENALTY,
+    SEPARATOR,
+    base_of,
+    method_name,
+    read_method,
+)
 from legged_envs.safe_benchmark.options import ALL
 from legged_envs.safe_benchmark.run import BenchmarkRun
 from legged_envs.system_checks import check_inputs, import_named
@@ -60,7 +68,7 @@ class Method:
             iterations=run.iterations,
             seed=run.seed,
             run_dir=run.folder,
-            constraints=cast(Any, run.level),
+            constraints=level_option(run.level),
             threads=run.threads,
             video=False,
             algo=PPOCfg(),
@@ -163,6 +171,11 @@ class LagrangianWrapper(Method):
         return LagrangianReward(envs, pid=(0.08, 0.001, 0.0), warmup=warmup)
 
 
+def level_option(level: str) -> Any:
+    """Return the value of ``--constraints`` for a level: its name, or the factor as a number."""
+    return level if level in LEVELS else float(level)
+
+
 def warmup_steps(options: TrainCfg) -> int:
     """Return the control steps of each robot before a wrapper starts to adapt."""
     # The folder of a training that is continued is not empty.
@@ -212,9 +225,19 @@ def find_methods(words: Sequence[str]) -> dict[str, Method]:
     return methods
 
 
-def base_of(word: str) -> str:
-    """Return the name of a method without its options."""
-    return word.split(SEPARATOR)[0]
+def profile_methods(penalties: Sequence[float]) -> dict[str, Method]:
+    """Return the methods of ``--penalties`` by name: the fixed penalty with each of them.
+
+    Raises:
+        ValueError: If a penalty is below 0, or given twice.
+    """
+    methods: dict[str, Method] = {}
+    for penalty in penalties:
+        method = OptionMethod(f"{FIXED}{SEPARATOR}{PENALTY}={penalty}")
+        if method.name in methods:
+            raise ValueError(f"--penalties has {penalty:g} twice: give each penalty once")
+        methods[method.name] = method
+    return methods
 
 
 def shipped_method(word: str) -> Method:

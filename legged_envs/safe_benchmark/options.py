@@ -24,12 +24,17 @@ class BenchmarkCfg:
     """Tasks to train, without Legged/ and version, such as Go2-Flat. Empty: nothing is trained."""
 
     levels: tuple[str, ...] = ("medium",)
-    """Levels of the limits: loose, medium, tight."""
+    """Levels of the limits: loose, medium, tight, or factors such as 1.5 2.5 by which the
+    unconstrained policy breaks each binding limit. Several levels of a method are a limit sweep."""
 
     methods: tuple[str, ...] = (ALL,)
     """Methods: all, names such as none and p3o, names with options such as
     p3o,constraint.kappa=0.1, or FILE.py:Class for your own method. none is the unconstrained
     policy, which all others are compared with."""
+
+    penalties: tuple[float, ...] = ()
+    """Multiplier profile: values of --constraint.penalty, each of which the method fixed is trained
+    with, in addition to --methods."""
 
     seeds: int = 5
     """Number of seeds: each method is trained with the seeds 1 to this number."""

@@ -8,11 +8,18 @@ from pathlib import Path
 from string import Template
 
 from legged_envs import __version__
-from legged_envs.evaluation.report import TEMPLATE_FILE, svg
+from legged_envs.evaluation.report import TEMPLATE_FILE
 from legged_envs.policy.weights_file import write_whole
 from legged_envs.safe_benchmark.figures import draw_front, draw_profiles
 from legged_envs.safe_benchmark.results import RunResult, notices
-from legged_envs.safe_benchmark.rows import Row, make_rows
+from legged_envs.safe_benchmark.rows import Row, column, make_rows
+from legged_envs.safe_benchmark.summary_page import (
+    ERROR_PROFILE,
+    RATIO_PROFILE,
+    labelled,
+    summaries,
+    with_captions,
+)
 from legged_envs.safe_benchmark.table import (
     improvement_table,
     main_table,
@@ -49,7 +56,8 @@ episodes. Distance is measured in the commanded direction; the second number is 
 distance. The share of episodes above a limit and CVaR₀.₁, the mean over the worst tenth of the
 episodes, are given for the cost with the largest values. Updates above a limit count the robots in
 training, which have exploration noise. steps/s is the median over updates; it depends on the
-machine and its other programs.</p>
+machine and its other programs. The return is the sum of the task's reward over an episode. A
+probability of improvement is over pairs of runs of two methods; ties count half.</p>
 """
 """HTML that explains the columns of the tables."""
 
@@ -112,22 +120,22 @@ def leaderboard(results: Sequence[RunResult], heading: str) -> str:
         html.append(f"<div>{ratio_bars(rows)}</div>")
         if len(rows) > 1:
             html.append(f"<div>{format_html(improvement_table(rows))}</div>")
-    return "\n".join(html)
+    return "\n".join([*html, *summaries(results, heading)])
 
 
 def figures(rows: Sequence[Row]) -> list[str]:
     """Return the figures about a task and level as HTML, each with a caption."""
     drawn = {}
     if not any(isnan(row.error.value) for row in rows):
-        drawn["Error against limits; the dashed line joins what nothing beats in both"] = (
-            draw_front(rows)
-        )
-        drawn["Performance profile of the relative tracking error"] = draw_profiles(rows, "error")
-    drawn["Performance profile of the largest J/d"] = draw_profiles(rows, "ratio")
-    html = []
-    for caption, figure in drawn.items():
-        html.append(f"<figure><figcaption>{caption}</figcaption>{svg(figure)}</figure>")
-    return html
+        front = "Error against limits; the dashed line joins what nothing beats in both"
+        drawn[front] = draw_front(rows)
+        errors = {labelled(row.method, row.n): column(row.errors) for row in rows}
+        drawn[ERROR_PROFILE] = draw_profiles(errors, "relative tracking error")
+    ratios = {}
+    for row in rows:
+        ratios[labelled(row.method, row.n)] = column([one.worst_ratio for one in row.results])
+    drawn[RATIO_PROFILE] = draw_profiles(ratios, "largest J/d")
+    return with_captions(drawn)
 
 
 def ratio_bars(rows: Sequence[Row]) -> str:

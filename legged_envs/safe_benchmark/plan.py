@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from legged_envs.checks import check_known
-from legged_envs.envs.cost_suites import LEVELS, SUITE, read_suite
+from legged_envs.envs.cost_suites import SUITE, level_name, read_suite
 from legged_envs.safe_benchmark.methods import Method, command_of
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.run import BenchmarkRun
@@ -29,14 +29,14 @@ def plan_runs(cfg: BenchmarkCfg, methods: Mapping[str, Method]) -> list[Benchmar
     known_tasks = [short_name(task_id) for task_id in task_ids]
     tasks = [short_name(task) for task in cfg.tasks]
     check_known(f"--tasks: {suite} has no limits for", tasks, known_tasks, "tasks")
-    check_known("--levels: there is no level", cfg.levels, LEVELS, "levels")
+    levels = [level_name(level, "--levels") for level in cfg.levels]
     check_once("--tasks", tasks)
-    check_once("--levels", cfg.levels)
+    check_once("--levels", levels)
     runs = []
     # The seeds last, so that an interrupted benchmark has compared all methods.
     for seed in range(1, cfg.seeds + 1):
         for task in tasks:
-            for level in cfg.levels:
+            for level in levels:
                 for method in methods:
                     run = BenchmarkRun(
                         suite=suite,

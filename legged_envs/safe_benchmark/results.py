@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from legged_envs.checks import check_known
-from legged_envs.envs.cost_suites import read_suite
+from legged_envs.envs.cost_suites import level_limit, read_suite
 from legged_envs.policy.header import without_nan
 from legged_envs.runs.run_folder import write_json
 from legged_envs.safe_benchmark.run import BASELINE, RunIdentity
@@ -69,6 +69,8 @@ class RunResult(RunIdentity):
     """Share of the episodes that crossed their tile of rough ground. None on flat ground."""
     costs: dict[str, CostResult]
     """Numbers of each cost."""
+    episode_return: float | None = None
+    """Sum of the rewards of an episode, mean over episodes. None in results of version 0.2.0."""
 
     @property
     def worst(self) -> str:
@@ -111,7 +113,7 @@ def read_result(path: Path) -> RunResult:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         names = {field.name for field in fields(RunResult)}
-        missing = sorted(names ^ values.keys())
+        missing = sorted((names ^ values.keys()) - {"episode_return"})
         if missing:
             raise ValueError(f"missing or unknown entries are {', '.join(missing)}")
         # JSON has no NaN: it is null.
@@ -161,7 +163,7 @@ def check_limits(result: RunResult) -> None:
     tasks = read_suite(result.suite)["tasks"]
     check_known(f"{result.suite} has no limits for", (result.task_id,), tasks, "tasks")
     costs = tasks[result.task_id]["costs"]
-    expected = {name: cost[result.level] for name, cost in costs.items()}
+    expected = {name: level_limit(cost, result.level) for name, cost in costs.items()}
     limits = {name: cost.limit for name, cost in result.costs.items()}
     if limits != expected:
         raise ValueError(

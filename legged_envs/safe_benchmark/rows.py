@@ -28,6 +28,12 @@ class Row:
     """Interquartile mean over the seeds of the largest J / d."""
 
     @property
+    def returns(self) -> Estimate:
+        """Interquartile mean of the returns of an episode. NaN if a result has none."""
+        values = [result.episode_return for result in self.results]
+        return estimate(column([math.nan if value is None else value for value in values]))
+
+    @property
     def method(self) -> str:
         """Name of the method."""
         return self.results[0].method

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from legged_envs.envs.cost_suites import LEVELS, SUITE
+from legged_envs.envs.cost_suites import SUITE, level_name
 
 BASELINE = "none"
 """Name of the unconstrained method, which all others are compared with."""
@@ -20,7 +20,7 @@ class RunIdentity:
     task: str
     """Task without Legged/ and version, such as Go2-Flat."""
     level: str
-    """Level of the limits: loose, medium or tight."""
+    """Level of the limits: loose, medium, tight, or a factor such as 2.5."""
     method: str
     """Name of the method, with options that differ from their defaults."""
     seed: int
@@ -69,12 +69,17 @@ def run_in(folder: Path, suite: str = SUITE) -> BenchmarkRun:
         ValueError: If the name has not the form ``Task_level_method_seed``.
     """
     found = NAME.fullmatch(folder.name)
-    if found is None or found[2] not in LEVELS:
+    if found is None:
         raise ValueError(
             f"the name of the run folder {str(folder)!r} must be Task_level_method_seed, such as "
             "Go2-Flat_medium_p3o_1: rename it or move it away"
         )
     task, level, method, seed = found.groups()
+    usual = level_name(level, repr(str(folder)))
+    if usual != level:
+        raise ValueError(
+            f"the level {level} of the run folder {str(folder)!r} is {usual}: rename it"
+        )
     return BenchmarkRun(
         task=task, level=level, method=method, seed=int(seed), folder=folder, suite=suite
     )

@@ -47,16 +47,17 @@ def interquartile_mean(scores: np.ndarray) -> float:
     return float(metrics.aggregate_iqm(scores))
 
 
-def resamples(scores: np.ndarray) -> np.ndarray:
+def resamples(scores: np.ndarray, seed: int = BOOTSTRAP_SEED) -> np.ndarray:
     """Return stratified resamples: in each task as many seeds as there are, with replacement.
 
     Args:
         scores: Shape: (seeds, tasks).
+        seed: Seed of the resamples.
 
     Returns:
         Shape: (:data:`RESAMPLES`, seeds, tasks).
     """
-    generator = np.random.default_rng(BOOTSTRAP_SEED)
+    generator = np.random.default_rng(seed)
     num_seeds, num_tasks = scores.shape
     chosen = generator.integers(num_seeds, size=(RESAMPLES, num_seeds, num_tasks))
     drawn: np.ndarray = scores[chosen, np.arange(num_tasks)]
@@ -96,6 +97,24 @@ def improvement(scores: np.ndarray, others: np.ndarray) -> float:
     """
     # The library takes large scores as good ones.
     return float(metrics.probability_of_improvement(-scores, -others))
+
+
+def improvement_estimate(scores: np.ndarray, others: np.ndarray) -> Estimate:
+    """Return :func:`improvement` with the interval of its bootstrap, which resamples both methods.
+
+    Args:
+        scores: Shape: (seeds, tasks).
+        others: Scores of the other method. Shape: (seeds, tasks), of the same tasks.
+    """
+    value = improvement(scores, others)
+    if min(len(scores), len(others)) < 2:
+        return Estimate(value, math.nan, math.nan)
+    drawn = resamples(scores)[:, :, None]
+    # Another seed, because the two methods are resampled independently.
+    drawn_others = resamples(others, BOOTSTRAP_SEED + 1)[:, None]
+    wins = (drawn < drawn_others) + 0.5 * (drawn == drawn_others)
+    low, high = percentile_interval(wins.mean(axis=(1, 2, 3)))
+    return Estimate(value, float(low), float(high))
 
 
 @dataclass(frozen=True)

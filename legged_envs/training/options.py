@@ -88,10 +88,10 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Changes to the task's configuration: dotted path and value, e.g. ``--changes
     rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
 
-    constraints: Literal["loose", "medium", "tight"] | None = None
+    constraints: Literal["loose", "medium", "tight"] | float | None = None
     """Costs and limits of the suite SafeLegged-v1, which replace the costs of the task. The
-    unconstrained policy breaks the limits by 1.3 (loose), 2 (medium) or 3 (tight). None: the costs
-    of the task. --constraint.method keeps the limits."""
+    unconstrained policy breaks the limits by 1.3 (loose), 2 (medium) or 3 (tight), or by a given
+    factor. None: the costs of the task. --constraint.method keeps the limits."""
 
     algo: Annotated[
         Annotated[PPOCfg, subcommand("ppo")]

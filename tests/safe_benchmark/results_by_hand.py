@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from legged_envs.envs.cost_suites import SUITE, read_suite
+from legged_envs.envs.cost_suites import SUITE, level_limit, read_suite
 from legged_envs.safe_benchmark.results import CostResult, RunResult
 
 
@@ -21,7 +21,7 @@ def result(
     """A result whose energy has J/d = ``ratio``, and all other costs half of that."""
     costs = {}
     for name, cost in read_suite(SUITE)["tasks"][f"Legged/{task}-v0"]["costs"].items():
-        limit = cost[level]
+        limit = level_limit(cost, level)
         share = ratio if name == "energy" else 0.5 * ratio
         costs[name] = CostResult(
             mean=share * limit,
@@ -53,6 +53,7 @@ def result(
         "falls": 0.01,
         "crossed": None,
         "costs": costs,
+        "episode_return": 100.0 * error,
     }
     return RunResult(**{**values, **entries})
 

@@ -71,6 +71,13 @@ def test_numbers_of_a_rollout_are_those_of_loops(monkeypatch):
     assert numbers["commanded_distance"] == pytest.approx(sum(commanded) / 4, rel=1e-12)
     assert numbers["falls"] == 0.25
     assert (numbers["episodes"], numbers["episode_seconds"]) == (4, pytest.approx(1.2))
+    rewards = rollout.measures["reward"].double().tolist()
+    returns = []
+    for i in range(4):
+        # The step that ends the episode has a reward.
+        counted = [t for t in range(len(alive)) if t == 0 or alive[t - 1][i]]
+        returns.append(math.fsum(rewards[t][i] for t in counted))
+    assert numbers["episode_return"] == pytest.approx(sum(returns) / 4, rel=1e-12)
     errors = rollout.measures["lin_vel_error"].double()
     # After the first second, while the robot is upright: the third one fell before.
     assert numbers["lin_vel_error"] == pytest.approx(errors[50:, [0, 1, 3]].mean().item(), rel=1e-5)
@@ -123,6 +130,14 @@ def test_a_result_is_read_as_it_was_written(tmp_path):
     assert read.is_feasible
     assert not result(ratio=1.01).is_feasible
     assert path.stat().st_size < 2500
+
+
+def test_results_of_version_0_2_have_no_return(tmp_path):
+    path = write_result(tmp_path, result())
+    values = json.loads(path.read_text())
+    del values["episode_return"]
+    path.write_text(json.dumps(values))
+    assert read_result(path).episode_return is None
 
 
 def changed(path: Path, **entries) -> None:
