@@ -86,8 +86,8 @@ def time_layers(env: EnvLoop) -> dict[str, float]:
     return times
 
 
-def _normalised(envs: VectorEnv) -> VectorEnv:
-    """Add the wrappers that a user needs for a library that does not normalise by itself."""
+def _normalized(envs: VectorEnv) -> VectorEnv:
+    """Add the wrappers that a user needs for a library that does not normalize by itself."""
     return ActionScale(CostNormalize(RewardNormalize(ObsNormalize(envs))), -1.0, 1.0)
 
 
@@ -103,7 +103,7 @@ def measure_wrappers(task_id: str, num_envs: int, rounds: int) -> dict[str, Any]
         Names of the wrappers, time of the environment and of the wrappers in a step, µs, and the
         ratio of the two.
     """
-    env = EnvLoop(task_id, num_envs, _normalised)
+    env = EnvLoop(task_id, num_envs, _normalized)
     names = [type(layer).__name__ for layer in layers(env.envs) if layer is not env.core]
     core = _LayerClocks(env.core)
     inside = []

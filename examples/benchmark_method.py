@@ -22,7 +22,7 @@ from legged_envs.training.options import PPOCfg, TrainCfg
 
 
 class QuadraticPenalty(ConstraintMethod):
-    """Minimises PPO's loss plus κ Σ_k max(J_k / d_k − 1, 0)², with J_k estimated for the new policy."""
+    """Minimizes PPO's loss plus κ Σ_k max(J_k / d_k − 1, 0)², with J_k estimated for the new policy."""
 
     def loss(self, sample: Sample) -> torch.Tensor:
         change = (sample.ratio.unsqueeze(1) * sample.cost_advantages).mean(0)

@@ -92,7 +92,7 @@ class PPOLag(Method):
         torch.save(saved, run.folder / FILE)
 
     def policy(self, run: BenchmarkRun) -> PolicyFunction:
-        """Return the mean action of OmniSafe's actor for normalised observations."""
+        """Return the mean action of OmniSafe's actor for normalized observations."""
         saved = torch.load(run.folder / FILE, weights_only=True)
         weights = saved["actor"]
         sizes = [len(saved["mean"]), *HIDDEN, len(list(weights.values())[-1])]

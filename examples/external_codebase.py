@@ -67,7 +67,7 @@ def collect(observation):
 
 
 def advantages_of(reward, value, next_value, end):
-    """Generalised advantage estimates. Shape: (STEPS, N)."""
+    """Generalized advantage estimates. Shape: (STEPS, N)."""
     result, last = torch.zeros_like(reward), torch.zeros(N)
     for t in reversed(range(STEPS)):
         last = reward[t] + GAMMA * next_value[t] - value[t] + GAMMA * LAMBDA * last * ~end[t]

@@ -29,7 +29,7 @@ ID = "Legged/Go2-Pair-v0"
 
 
 def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -> dict[str, float]:
-    """What ``act``, observations of all agents in a row → actions, does on the task, randomised but undisturbed.
+    """What ``act``, observations of all agents in a row → actions, does on the task, randomized but undisturbed.
     Velocities are measured at the beam, in the frame of its width and length, after the first second, while it is
     carried; ``standing_…`` are the values of a pair that never moves."""
     cfg = evaluation_cfg(make_task_cfg(ID))

@@ -66,7 +66,7 @@ def make_config(runners, num_envs, constrained, steps=2_500_000):
     config.training(train_batch_size_per_learner=batch_size, minibatch_size=batch_size // 3)
     config.training(num_epochs=5, lr=[[0, 1e-3], [steps, 1e-4]], gamma=0.99, lambda_=0.95)
     config.training(clip_param=0.2, use_kl_loss=False, entropy_coeff=0.002, grad_clip=1.0)
-    config.training(vf_clip_param=float("inf"), vf_loss_coeff=0.05)  # values are not normalised
+    config.training(vf_clip_param=float("inf"), vf_loss_coeff=0.05)  # values are not normalized
     network = DefaultModelConfig([128, 128], fcnet_activation="elu", vf_share_layers=False)
     config.rl_module(model_config=network)
     if constrained:

@@ -219,7 +219,7 @@ def test_the_model_of_a_training_finds_the_times_that_measurements_were_made_of(
         scaling.fit({**contents, "measurements": rows[:1]}, algo)
 
 
-def test_an_update_sends_the_gradients_once_for_each_step_of_the_optimiser() -> None:
+def test_an_update_sends_the_gradients_once_for_each_step_of_the_optimizer() -> None:
     algo = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16,))
     found = scaling.traffic_of(GO2, algo)
     with contextlib.closing(make_core(make_task_cfg(GO2), 1)) as core:

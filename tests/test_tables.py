@@ -90,8 +90,8 @@ def test_printed_is_what_is_there(make_vec, make_single):
     assert str(single.unwrapped).startswith(
         "<LeggedEnv<Legged/Go2-Flat-v0>>\n\nCoreVectorEnv(num_envs=1)\nrobot "
     )
-    row = next(line for line in str(core.rewards).splitlines() if line.startswith("torques "))
-    assert row.split() == ["torques", "torques", "-0.0001"]
+    row = next(line for line in str(core.rewards).splitlines() if line.startswith("joint_torque "))
+    assert row.split() == ["joint_torque", "joint_torque", "-0.0001"]
     cfg = make_task_cfg(GO2_TASK)
     text = str(cfg)
     for name in (
@@ -146,7 +146,7 @@ def test_a_configuration_refuses_what_it_has_not():
     for part, name in (
         (cfg.sim, "timestep"),
         (cfg.robot, "kps"),
-        (cfg.rewards["torques"], "wieght"),
+        (cfg.rewards["joint_torque"], "wieght"),
     ):
         with pytest.raises(AttributeError, match=name):
             setattr(part, name, 1.0)
@@ -161,7 +161,7 @@ def test_a_configuration_refuses_what_it_has_not():
 
 def test_what_a_configuration_has_can_be_set_and_copied():
     cfg = make_task_cfg(GO2_TASK)
-    cfg.episode_length_s, cfg.rewards["torques"].weight = 7.0, -1.0
+    cfg.episode_length_s, cfg.rewards["joint_torque"].weight = 7.0, -1.0
     for other in (
         copy.copy(cfg),
         copy.deepcopy(cfg),
@@ -169,7 +169,11 @@ def test_what_a_configuration_has_can_be_set_and_copied():
         replace(cfg),
         override(cfg, {}),
     ):
-        assert other == cfg and repr(other) == repr(cfg) and other.rewards["torques"].weight == -1.0
+        assert (
+            other == cfg
+            and repr(other) == repr(cfg)
+            and other.rewards["joint_torque"].weight == -1.0
+        )
 
 
 class Plain(TaskCfg):

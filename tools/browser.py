@@ -9,7 +9,6 @@ import base64
 import gzip
 import hashlib
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -98,14 +97,21 @@ def write_robots(folder: Path, task_ids: list[str]) -> None:
         folder: Folder to write to.
         task_ids: Ids of the tasks.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     for task_id in task_ids:
         with tempfile.TemporaryDirectory() as place:
             export(task_id, None, Path(place))
-            _write_robot(folder, task_id, Path(place))
+            write_robot(folder, task_id, Path(place))
 
 
-def _write_robot(folder: Path, task_id: str, exported: Path) -> None:
+def write_robot(folder: Path, task_id: str, exported: Path) -> None:
+    """Write the shipped policy of a task and its robot as scripts of the page.
+
+    Args:
+        folder: Folder to write to.
+        task_id: Id of the task.
+        exported: Folder with the export of the policy.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     _, cfg, _ = policy_and_task(task_id)
     name = SHIPPED[task_id].stem
     assets = {}
@@ -118,7 +124,7 @@ def _write_robot(folder: Path, task_id: str, exported: Path) -> None:
     metadata = read_metadata(exported / ONNX_FILE)
     entry = {
         "metadata": metadata,
-        "scene": plain_scene((exported / SCENE_FILE).read_text()),
+        "scene": (exported / SCENE_FILE).read_text(),
         "policy": _packed((exported / ONNX_FILE).read_bytes()),
         "assets": assets,
         "costs": cost_bounds(cfg, metadata["joint_ranges"]),
@@ -141,15 +147,6 @@ def read_metadata(path: Path) -> Json:
     for prop in onnx.load(path).metadata_props:
         entries[prop.key] = prop.value if prop.key in WHOLE_TEXTS else json.loads(prop.value)
     return entries
-
-
-def plain_scene(xml: str) -> str:
-    """Return a scene as MuJoCo's WebAssembly build reads it.
-
-    The newest build is MuJoCo 3.14. The text of MuJoCo 4 says of each actuator if gain and bias
-    are those of a position or a velocity, which 3.14 sees by themselves and refuses to read.
-    """
-    return re.sub(r' input="(?:pos|vel)"', "", xml)
 
 
 def cost_bounds(cfg: TaskCfg, ranges: list[list[float] | None]) -> Json:

@@ -6,7 +6,7 @@ checks that
 
 - the other process ends within 60 s, so that nothing hangs;
 - the training continues and ends, and all of its files can be read;
-- its last checkpoint has the same weights, optimisers, robots and random numbers, to the bit, as a
+- its last checkpoint has the same weights, optimizers, robots and random numbers, to the bit, as a
   training that nobody interrupted.
 
 The phase of a kill is known by time: a row of ``curve.jsonl`` ends an update and says how long a

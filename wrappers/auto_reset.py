@@ -150,7 +150,7 @@ def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> 
         final_info = arrays.info_rows(ended, final_info, info.get("final_info", {}), whole)
     begun, reset_info = _reset_rows(env, ended)
     # The other rows stay the rows of the step, so that they equal final_obs: ObsNormalize, after
-    # two resets in one step, normalises them by newer statistics.
+    # two resets in one step, normalizes them by newer statistics.
     observation = arrays.where_rows(ended, begun, last)
     # Costs belong to the step. Everything else that the reset reports describes the next episode.
     begun_info: Info = {}

@@ -27,7 +27,7 @@ class CostNormalize(NormalizingWrapper):
     ``info["original_costs"]``, which wrappers above that use limits read. The step of a NEXT_STEP
     autoreset has cost 0 and enters no statistics.
 
-    With ``scale="step"`` the cost of each step is standardised instead, ``(c - mean) / std``, as
+    With ``scale="step"`` the cost of each step is standardized instead, ``(c - mean) / std``, as
     OmniSafe does. It can then be negative.
 
     Args:

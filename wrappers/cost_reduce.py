@@ -23,8 +23,8 @@ class CostReduce(StatefulWrapper):
     - ``"any"``: 1 if any c_k > 0, otherwise 0
 
     Above ``CostNormalize``, ``"weighted"`` and ``"any"`` read the raw ``info["original_costs"]``,
-    because limits apply to raw costs. ``"sum"`` and ``"max"`` read the normalised costs.
-    ``CostNormalize(CostReduce(env, "weighted"))`` normalises the weighted cost.
+    because limits apply to raw costs. ``"sum"`` and ``"max"`` read the normalized costs.
+    ``CostNormalize(CostReduce(env, "weighted"))`` normalizes the weighted cost.
 
     Args:
         env: The environment.

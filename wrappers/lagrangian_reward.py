@@ -128,8 +128,8 @@ class LagrangianReward(ConstraintWrapper):
         # In float64, so that it is the same, rounded to float32, whatever library multiplies.
         exact_costs = xp.astype(costs, xp.float64)
         price = exact_costs @ xp.astype(self.multipliers, xp.float64)
-        penalised = reward - xp.astype(price, reward.dtype)
-        return observation, penalised, terminated, truncated, info
+        penalized = reward - xp.astype(price, reward.dtype)
+        return observation, penalized, terminated, truncated, info
 
     def _end_of_interval(self, excess: Array, count: int, adapt: bool) -> None:
         if self._fixed_unit is None:

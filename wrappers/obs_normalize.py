@@ -1,4 +1,4 @@
-"""The wrapper that normalises observations by their running mean and variance."""
+"""The wrapper that normalizes observations by their running mean and variance."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ class ObsNormalize(NormalizingWrapper):
     per key. The observation space becomes Box(-clip, clip). ``info["original_obs"]`` and
     ``info["original_final_obs"]`` are the raw observations.
 
-    Observations enter the statistics in the order in which they happen, and each is normalised by
+    Observations enter the statistics in the order in which they happen, and each is normalized by
     the result:
 
     1. The last observations of the episodes that a step ended, ``info["final_obs"]``, each once.
     2. The observations of the step, which ``final_obs`` does not know yet. Its rows of running
-       episodes equal the normalised observation.
+       episodes equal the normalized observation.
     3. The rows that a partial reset starts. They count from the next step on, so that all other
        rows keep their values.
 
@@ -44,7 +44,7 @@ class ObsNormalize(NormalizingWrapper):
         norm: Statistics to continue, as :meth:`save` returns them. They are used, not copied. A
             ``Normalizer`` of the shape of one observation, for a Dict a dict of them. None: new
             ones.
-        clip: Bound of the normalised observations. None: the value of ``norm``, or 5.
+        clip: Bound of the normalized observations. None: the value of ``norm``, or 5.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
@@ -92,7 +92,7 @@ class ObsNormalize(NormalizingWrapper):
         self, observation: Tree, info: Info, begun: Array, *, partial: bool
     ) -> tuple[Tree, Info]:
         info = {**info, "original_obs": observation}
-        # The other rows were normalised in their step. They are normalised before the new rows
+        # The other rows were normalized in their step. They are normalized before the new rows
         # change the statistics, and so stay as they were.
         if partial:
             normalized = self._normalize(observation)

@@ -14,7 +14,7 @@ class RewardNormalize(NormalizingWrapper):
     ``info["original_reward"]`` is the raw reward. The step of an autoreset in the next step has
     reward 0 and enters no statistics.
 
-    With ``scale="step"`` the reward of each step is standardised instead, ``(r - mean) / std``, as
+    With ``scale="step"`` the reward of each step is standardized instead, ``(r - mean) / std``, as
     OmniSafe does. That changes the signs of rewards, and with them what the length of an episode is
     worth.
 

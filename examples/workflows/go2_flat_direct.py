@@ -41,20 +41,20 @@ REWARDS = {
     rewards.ang_vel_xy: (-0.05, {}),
     rewards.orientation: (-2.0, {}),
     rewards.base_height: (-10.0, {"target": 0.30}),
-    rewards.torques: (-1e-4, {}),
-    rewards.dof_acc: (-1e-7, {}),
+    rewards.joint_torque: (-1e-4, {}),
+    rewards.joint_acc: (-1e-7, {}),
     rewards.action_rate: (-0.02, {}),
     rewards.action_smoothness: (-0.005, {}),
     rewards.collision: (-0.5, {}),
-    rewards.feet_air_time: (3.0, {"target": 0.2, "longest": 0.2}),
+    rewards.foot_air_time: (3.0, {"target": 0.2, "longest": 0.2}),
     rewards.foot_clearance: (-10.0, {"target": 0.06}),
-    rewards.feet_slip: (-0.2, {}),
-    rewards.dof_pos_stand_still: (-1.0, {}),
-    rewards.dof_vel_stand_still: (-0.02, {}),
-    rewards.feet_contact_stand_still: (1.5, {}),
-    rewards.dof_pos_limits: (-1.0, {}),
+    rewards.foot_slip: (-0.2, {}),
+    rewards.joint_pos_stand_still: (-1.0, {}),
+    rewards.joint_vel_stand_still: (-0.02, {}),
+    rewards.foot_contact_stand_still: (1.5, {}),
+    rewards.joint_pos_limits: (-1.0, {}),
     rewards.trot: (1.5, {"pairs": DIAGONALS, "phase_time": 0.16}),
-    rewards.dof_close_to_default: (-0.3, {"joints": HIPS}),
+    rewards.joint_deviation: (-0.3, {"joints": HIPS}),
 }
 
 
@@ -69,10 +69,10 @@ class EventCfg:
     base_mass = EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)})
     base_com = EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)})
     friction = EventTermCfg(
-        events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+        events.randomize_friction, "reset", purpose="randomize", params={"range": (0.5, 1.25)}
     )
     gains = EventTermCfg(
-        events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
+        events.randomize_gains, "reset", purpose="randomize", params={"range": (0.9, 1.1)}
     )
     root = EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3})
     joints = EventTermCfg(events.reset_joints, "reset", params={"range": 0.2})

@@ -124,7 +124,7 @@ class Go2(LeggedRobot):
         return rewards.trot(self.core, DIAGONALS, phase_time=0.16)
 
     def _reward_hip_pos(self) -> torch.Tensor:
-        return rewards.dof_close_to_default(self.core, HIPS)
+        return rewards.joint_deviation(self.core, HIPS)
 
     def compute_observations(self) -> None:
         policy = torch.cat([term(self.core) for term in POLICY], dim=1)

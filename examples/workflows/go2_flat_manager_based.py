@@ -87,10 +87,10 @@ class EventsCfg:
         func=events.randomize_base_com, mode="startup", params={"range": (-0.03, 0.03)}
     )
     friction = EventTerm(
-        events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+        events.randomize_friction, "reset", purpose="randomize", params={"range": (0.5, 1.25)}
     )
     gains = EventTerm(
-        events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
+        events.randomize_gains, "reset", purpose="randomize", params={"range": (0.9, 1.1)}
     )
     root = EventTerm(func=events.reset_root, mode="reset", params={"velocity": 0.3})
     joints = EventTerm(func=events.reset_joints, mode="reset", params={"range": 0.2})
@@ -107,22 +107,22 @@ class RewardsCfg:
     ang_vel_xy = RewTerm(func=mdp.ang_vel_xy_l2, weight=-0.05)
     orientation = RewTerm(func=mdp.flat_orientation_l2, weight=-2.0)
     base_height = RewTerm(func=mdp.base_height_l2, weight=-10.0, params={"target_height": 0.30})
-    torques = RewTerm(func=mdp.joint_torques_l2, weight=-1e-4)
-    dof_acc = RewTerm(func=rewards.dof_acc, weight=-1e-7)
+    joint_torque = RewTerm(func=mdp.joint_torques_l2, weight=-1e-4)
+    joint_acc = RewTerm(func=rewards.joint_acc, weight=-1e-7)
     action_rate = RewTerm(func=mdp.action_rate_l2, weight=-0.02)
     action_smoothness = RewTerm(func=rewards.action_smoothness, weight=-0.005)
     collision = RewTerm(func=rewards.collision, weight=-0.5)
-    feet_air_time = RewTerm(
-        func=rewards.feet_air_time, weight=3.0, params={"target": 0.2, "longest": 0.2}
+    foot_air_time = RewTerm(
+        func=rewards.foot_air_time, weight=3.0, params={"target": 0.2, "longest": 0.2}
     )
     foot_clearance = RewTerm(func=rewards.foot_clearance, weight=-10.0, params={"target": 0.06})
-    feet_slip = RewTerm(func=rewards.feet_slip, weight=-0.2)
-    dof_pos_stand_still = RewTerm(func=rewards.dof_pos_stand_still, weight=-1.0)
-    dof_vel_stand_still = RewTerm(func=rewards.dof_vel_stand_still, weight=-0.02)
-    feet_contact_stand_still = RewTerm(func=rewards.feet_contact_stand_still, weight=1.5)
-    dof_pos_limits = RewTerm(func=rewards.dof_pos_limits, weight=-1.0)
+    foot_slip = RewTerm(func=rewards.foot_slip, weight=-0.2)
+    joint_pos_stand_still = RewTerm(func=rewards.joint_pos_stand_still, weight=-1.0)
+    joint_vel_stand_still = RewTerm(func=rewards.joint_vel_stand_still, weight=-0.02)
+    foot_contact_stand_still = RewTerm(func=rewards.foot_contact_stand_still, weight=1.5)
+    joint_pos_limits = RewTerm(func=rewards.joint_pos_limits, weight=-1.0)
     trot = RewTerm(func=rewards.trot, weight=1.5, params={"pairs": DIAGONALS, "phase_time": 0.16})
-    hip_pos = RewTerm(func=rewards.dof_close_to_default, weight=-0.3, params={"joints": HIPS})
+    hip_pos = RewTerm(func=rewards.joint_deviation, weight=-0.3, params={"joints": HIPS})
 
 
 @configclass

@@ -207,7 +207,7 @@ class AdapterTask(TerrainOrigins, Task):
 
     def place(self, env_ids: Tensor, seeded: bool) -> None:
         if seeded:
-            self.terms.randomise(env_ids)
+            self.terms.randomize(env_ids)
         self.choose_start(env_ids)
 
     def choose_start(self, env_ids: Tensor) -> None:

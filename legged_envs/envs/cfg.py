@@ -125,7 +125,7 @@ def override(cfg: TaskCfg, changes: Changes) -> TaskCfg:
     Args:
         cfg: The configuration. In the words of another framework, its own fields come first.
         changes: Dotted paths mapped to new values, such as
-            ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``. None removes a term:
+            ``{"rewards.joint_torque.weight": 0.0, "sim.dt": 0.004}``. None removes a term:
             ``{"events.push": None}``. In ``params`` of a term any parameter of its function can
             be set. The name of a suite stands for its costs:
             ``{"costs": "SafeLegged-v1/Go2-Flat/medium"}``.

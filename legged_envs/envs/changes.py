@@ -1,4 +1,4 @@
-"""Changes to a configuration by dotted path, such as ``"rewards.torques.weight"``."""
+"""Changes to a configuration by dotted path, such as ``"rewards.joint_torque.weight"``."""
 
 import copy
 import dataclasses
@@ -15,7 +15,7 @@ from legged_envs.checks import check_known
 Cfg = TypeVar("Cfg")
 
 Changes: TypeAlias = Mapping[str, object]
-"""Dotted paths mapped to new values, such as ``{"rewards.torques.weight": 0.0}``."""
+"""Dotted paths mapped to new values, such as ``{"rewards.joint_torque.weight": 0.0}``."""
 Node: TypeAlias = Any
 """Part of a configuration: a dataclass, a dict, a plain object or a value."""
 Hint: TypeAlias = object
@@ -23,6 +23,20 @@ Hint: TypeAlias = object
 
 ROOT = "the task"
 """Name of the whole configuration in errors."""
+RENAMED_REWARDS = {
+    "torques": "joint_torque",
+    "dof_acc": "joint_acc",
+    "dof_pos_limits": "joint_pos_limits",
+    "dof_pos_stand_still": "joint_pos_stand_still",
+    "dof_vel_stand_still": "joint_vel_stand_still",
+    "feet_air_time": "foot_air_time",
+    "feet_contact_stand_still": "foot_contact_stand_still",
+    "feet_slip": "foot_slip",
+}
+"""Earlier names of reward terms mapped to their present names.
+
+Older policies and runs can have the earlier names in their recorded changes.
+"""
 
 
 def apply_changes(cfg: Cfg, changes: Changes) -> Cfg:
@@ -30,9 +44,10 @@ def apply_changes(cfg: Cfg, changes: Changes) -> Cfg:
 
     Args:
         cfg: A dataclass, which may hold dataclasses, dicts of them, and plain objects.
-        changes: Dotted paths mapped to new values, such as ``{"rewards.torques.weight": 0.0}``.
-            None removes a term: ``{"events.push": None}``. In ``params`` of a term any parameter
-            of its function can be set.
+        changes: Dotted paths mapped to new values, such as
+            ``{"rewards.joint_torque.weight": 0.0}``. None removes a term:
+            ``{"events.push": None}``. In ``params`` of a term any parameter of its function can be
+            set.
 
     Raises:
         TypeError: If a path is not a string, or a value is not of the type of its field.
@@ -43,7 +58,7 @@ def apply_changes(cfg: Cfg, changes: Changes) -> Cfg:
     for path, value in changes.items():
         if not isinstance(path, str):
             raise TypeError(
-                f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}"
+                f"cfg paths must be strings such as 'rewards.joint_torque.weight', got {path!r}"
             )
         cfg = _set(cfg, path.split("."), value, path=path, where=ROOT, hint=type(cfg))
     return cfg
@@ -66,6 +81,8 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
     name, *rest = names
     # Names are checked on the way down, so that an error names the first missing name.
     children, hints = _children(node, hint, path, where)
+    if where == "rewards" and name not in children and RENAMED_REWARDS.get(name) in children:
+        raise ValueError(f"cfg path {path!r}: {name!r} is now named {RENAMED_REWARDS[name]!r}")
     check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
     child = children[name]
     # ``params`` holds only what the task sets; a parameter that has a default may be changed too.

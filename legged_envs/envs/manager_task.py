@@ -81,12 +81,12 @@ class ManagerTask(Task):
     def place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         # Startup events belong to a robot and not to an episode: they depend only on the seed.
         if seeded:
-            self.randomise(env_ids)
+            self.randomize(env_ids)
         # Commands before events: a motion command decides where the reference places the robot.
         self.managers.commands.reset(env_ids)
         self.managers.events.reset(env_ids)
 
-    def randomise(self, env_ids: torch.Tensor) -> None:
+    def randomize(self, env_ids: torch.Tensor) -> None:
         """Choose tiles and apply startup events, which are drawn once per seed."""
         # Tiles come before all events, which may place robots relative to their tile.
         ground = self.env.ground

@@ -76,7 +76,7 @@ def _common_range(evaluated: Range, trained: Range) -> Range:
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """Return the configuration for evaluating a task.
 
-    Randomisation and observation noise are the same as in the training. Disturbances, such as
+    Randomization and observation noise are the same as in the training. Disturbances, such as
     pushes, are removed. The velocity command is drawn once per episode and does not change.
     """
     # Pushes and the like would hide how well a command is followed.

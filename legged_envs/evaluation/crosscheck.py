@@ -73,7 +73,7 @@ def crosscheck(
 ) -> tuple[dict[str, Recording], str]:
     """Run a policy from the same initial states with the same commands on each engine.
 
-    Noise, delays and randomisation are off. The policy also runs in the plain loop, if the
+    Noise, delays and randomization are off. The policy also runs in the plain loop, if the
     description in its ONNX file suffices.
 
     Args:
@@ -124,7 +124,7 @@ def _check_task(task_id: str, cfg: TaskCfg) -> None:
 
 
 def _exact_cfg(cfg: TaskCfg) -> TaskCfg:
-    """Return the configuration without noise, delays and randomisation."""
+    """Return the configuration without noise, delays and randomization."""
     # Events that place the robots stay: they draw the first states from the seed.
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     changes: dict[str, Any] = {

@@ -217,7 +217,7 @@ def harsh_cfg(cfg: TaskCfg, trained: TaskCfg) -> TaskCfg:
     replaced = (events.randomize_friction, events.randomize_base_mass)
     cfg.events = {name: term for name, term in cfg.events.items() if term.func not in replaced}
     cfg.events["harsh_friction"] = EventTermCfg(
-        events.randomize_friction, "reset", purpose="randomise", params={"range": FRICTION}
+        events.randomize_friction, "reset", purpose="randomize", params={"range": FRICTION}
     )
     cfg.events["harsh_payload"] = EventTermCfg(add_payload, "startup")
     for group in cfg.observations.values():

@@ -14,10 +14,10 @@ from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
 
 Mode = Literal["startup", "reset", "interval"]
-Purpose = Literal["randomise", "place", "disturb"]
+Purpose = Literal["randomize", "place", "disturb"]
 
 DEFAULT_PURPOSES: dict[Mode, Purpose] = {
-    "startup": "randomise",
+    "startup": "randomize",
     "reset": "place",
     "interval": "disturb",
 }
@@ -49,7 +49,7 @@ class EventTermCfg(Configuration):
     purpose: Purpose | None = None
     """Purpose of the event. None: as in :data:`DEFAULT_PURPOSES`.
 
-    ``randomise``: vary the robot; left out when a policy is watched. ``place``: put the robot
+    ``randomize``: vary the robot; left out when a policy is watched. ``place``: put the robot
     where an episode starts. ``disturb``: make the task harder; left out when a policy is watched
     or evaluated.
     """

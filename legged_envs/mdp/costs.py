@@ -96,7 +96,7 @@ def body_contact(
 ) -> Tensor:
     """Return 1 if a body that should touch nothing has a contact force above ``threshold``.
 
-    The bodies are the penalised and the terminating ones of the robot's configuration.
+    The bodies are the penalized and the terminating ones of the robot's configuration.
 
     Args:
         threshold: Contact force, N. Source: Kim et al. 2024, with a limit of 0.025 for this cost.
@@ -169,7 +169,7 @@ def energy(
     Args:
         allowed: Power without a cost, W. 0: the mean cost is the mean power.
     """
-    power = rewards.dof_power(env)
+    power = rewards.joint_power(env)
     return _excess(power, allowed)
 
 
@@ -190,7 +190,7 @@ def energy_per_metre(
     """
     velocity = env.robot.lin_vel_b[:, :2]
     speed = torch.linalg.vector_norm(velocity, dim=1).clamp_min_(lowest_speed)
-    power = rewards.dof_power(env)
+    power = rewards.joint_power(env)
     per_metre = power.div_(speed)
     return _excess(per_metre, allowed)
 

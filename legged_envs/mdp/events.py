@@ -1,6 +1,6 @@
 """Event terms: functions ``term(env, env_ids, random, **params)`` that change robots at random.
 
-They randomise physical properties, place robots at a reset, and push them. ``env_ids`` (n,) are
+They randomize physical properties, place robots at a reset, and push them. ``env_ids`` (n,) are
 indices of the environments to change, and ``random`` is the random stream of the event. U(a, b) is
 a uniform draw, and U(±a) a uniform draw between −a and a. q0 is the default joint pose, rad.
 """
@@ -346,7 +346,7 @@ def reset_to_reference(
 ) -> None:
     """Place robots that imitate a motion clip in the clip's pose at its present time.
 
-    Robots without a clip in this episode are not changed. Source: reference state initialisation,
+    Robots without a clip in this episode are not changed. Source: reference state initialization,
     Peng et al. 2018.
 
     Args:

@@ -99,21 +99,21 @@ def friction(env: Env) -> Tensor:
 
 
 def base_mass_offset(env: Env) -> Tensor:
-    """Return the mass that domain randomisation added to the base, kg. Size: 1."""
+    """Return the mass that domain randomization added to the base, kg. Size: 1."""
     # The base is body 0.
     mass = env.sim.get_parameter("body_mass")[:, :1]
     return mass - env.sim.default_parameter("body_mass")[:, :1]
 
 
 def base_com_offset(env: Env) -> Tensor:
-    """Return the shift of the base's centre of mass by domain randomisation, m. Size: 3."""
+    """Return the shift of the base's centre of mass by domain randomization, m. Size: 3."""
     # The base is body 0.
     com = env.sim.get_parameter("com")[:, 0]
     return com - env.sim.default_parameter("com")[:, 0]
 
 
 def gain_scale(env: Env) -> Tensor:
-    """Return the factors by which domain randomisation multiplied kp and kd. Size: 2.
+    """Return the factors by which domain randomization multiplied kp and kd. Size: 2.
 
     They are measured at the first joint with both gains.
 
@@ -122,7 +122,7 @@ def gain_scale(env: Env) -> Tensor:
     """
     robot = env.sim.robot
     joint = _first_joint_with_gains(robot)
-    # Randomisation multiplies the gains of all joints alike, so one joint is enough.
+    # Randomization multiplies the gains of all joints alike, so one joint is enough.
     kp = env.sim.get_parameter("kp")[:, joint : joint + 1]
     kd = env.sim.get_parameter("kd")[:, joint : joint + 1]
     kp_scale = kp * (1.0 / robot.kp[joint])

@@ -127,7 +127,7 @@ def base_height(env: Env, target: float) -> Tensor:
     return error.square_()
 
 
-def torques(env: Env) -> Tensor:
+def joint_torque(env: Env) -> Tensor:
     """Return the sum of squared joint torques, (N·m)²: Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
 
@@ -136,7 +136,7 @@ def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Return the sum of torques above their soft limits, N·m: Σ (|τ| − ``soft_limit`` · τ_max)⁺.
 
     Args:
-        soft_limit: Fraction of the torque limit τ_max that is not penalised.
+        soft_limit: Fraction of the torque limit τ_max that is not penalized.
     """
     limit = env.robot.torque_limits * soft_limit
     # (x)⁺ is max(x, 0). abs() makes a new tensor, so the rest may be in place.
@@ -144,19 +144,19 @@ def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     return excess.clamp_min_(0.0).sum(1)
 
 
-def dof_power(env: Env) -> Tensor:
+def joint_power(env: Env) -> Tensor:
     """Return the mechanical power of the joints, W: Σ |τ q̇|."""
     # Braking counts too.
     power = env.robot.joint_torque * env.robot.joint_vel
     return power.abs_().sum(1)
 
 
-def dof_vel(env: Env) -> Tensor:
+def joint_vel(env: Env) -> Tensor:
     """Return the sum of squared joint velocities, (rad/s)²: Σ q̇²."""
     return env.robot.joint_vel.square().sum(1)
 
 
-def dof_acc(env: Env) -> Tensor:
+def joint_acc(env: Env) -> Tensor:
     """Return the sum of squared joint accelerations, (rad/s²)²: Σ ((q̇_t − q̇_{t−1}) / dt)²."""
     # Over a control step, not a physics step.
     change = env.robot.joint_vel - env.robot.previous_joint_vel
@@ -181,9 +181,9 @@ def action_smoothness(env: Env) -> Tensor:
 
 
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
-    """Return the number of penalised bodies with a contact force above ``threshold``.
+    """Return the number of penalized bodies with a contact force above ``threshold``.
 
-    The robot's configuration defines the penalised bodies, for example thighs and shanks.
+    The robot's configuration defines the penalized bodies, for example thighs and shanks.
 
     Args:
         threshold: Contact force, N.
@@ -193,11 +193,11 @@ def collision(env: Env, threshold: float = 0.1) -> Tensor:
     return (force > threshold).sum(1, dtype=torch.float32)
 
 
-def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
+def joint_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Return the sum over joints of the distance by which they exceed their soft ranges, rad.
 
     Args:
-        soft_limit: Fraction of a joint's range, around its middle, that is not penalised.
+        soft_limit: Fraction of a joint's range, around its middle, that is not penalized.
     """
     joint_pos = env.robot.joint_pos
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
@@ -206,7 +206,7 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     return distance.abs_().sum(1)
 
 
-def feet_air_time(
+def foot_air_time(
     env: Env,
     target: float,
     longest: float = math.inf,
@@ -218,7 +218,7 @@ def feet_air_time(
     command is zero. A command to turn on the spot counts as a command to move.
 
     Args:
-        target: Swing time above which a swing is rewarded, s. Shorter swings are penalised.
+        target: Swing time above which a swing is rewarded, s. Shorter swings are penalized.
         longest: Largest swing time that counts, s. A finite value prevents that training makes
             swings longer and longer. LeggedGym-Ex has no bound.
         command: Name of the velocity command.
@@ -294,7 +294,7 @@ def foot_landing_vel(env: Env, threshold: float = 0.05) -> Tensor:
     return (velocity.square() * lands).sum(1)
 
 
-def feet_slip(env: Env) -> Tensor:
+def foot_slip(env: Env) -> Tensor:
     """Return the sum of squared horizontal speeds of feet on the ground, (m/s)²: Σ ‖v_f,xy‖².
 
     v_f is the velocity of a foot's origin. For a wheel, it is the velocity of the wheel's point
@@ -362,7 +362,7 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
     return agrees.sum(1, dtype=torch.float32)
 
 
-def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
+def joint_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Return Σ (q − q0)², rad², while the command is zero, otherwise 0.
 
     It is the squared distance of the joints from the default pose q0.
@@ -375,7 +375,7 @@ def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     return distance.mul_(still)
 
 
-def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
+def joint_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Return the sum of joint speeds Σ |q̇|, rad/s, while the command is zero, otherwise 0.
 
     Args:
@@ -386,7 +386,7 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     return speed.mul_(still)
 
 
-def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
+def foot_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Return 1 if the command is zero and all feet are on the ground, otherwise 0.
 
     Args:
@@ -410,7 +410,7 @@ def posture(env: Env, gait: str = "gait") -> Tensor:
     return distance.mul_(is_stationary).sum(1)
 
 
-def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:
+def joint_deviation(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:
     """Return the squared distance from the default pose, rad²: Σ (q − q0)².
 
     Args:

@@ -3,7 +3,7 @@
 MuJoCo's kinematics give the poses and velocities of the bodies. Missing velocities are computed
 from differences of positions.
 
-Functions here use MuJoCo's generalised coordinates for T frames. ``qpos`` (T, 7 + J) has base
+Functions here use MuJoCo's generalized coordinates for T frames. ``qpos`` (T, 7 + J) has base
 position, base orientation (w, x, y, z) and joint positions. ``qvel`` (T, 6 + J) has base velocity
 in the world frame, angular velocity in the base frame and joint velocities.
 """

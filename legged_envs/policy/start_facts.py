@@ -39,7 +39,7 @@ def start_facts(cfg: TaskCfg) -> Facts | None:
         "joint_vel": [0.0, 0.0],
     }
     for term in cfg.events.values():
-        if term.mode != "reset" or term.purpose == "randomise":
+        if term.mode != "reset" or term.purpose == "randomize":
             continue
         add_ranges = PLACES.get(term.func)
         if add_ranges is None:

@@ -54,7 +54,7 @@ class _Foot(NamedTuple):
 def check_feet(robot: RobotCfg, standing: StandingRobot) -> FeetCheck:
     """Check that the feet of a robot stand level on the ground and no other body touches it.
 
-    It also checks that each foot is a body without a joint, and that bodies with penalised or
+    It also checks that each foot is a body without a joint, and that bodies with penalized or
     terminating contacts have collision shapes.
 
     Args:

@@ -22,5 +22,5 @@ A1 = replace(
 )
 """Configuration of the Unitree A1, a quadruped with 12 joints.
 
-Ground contacts of thighs and calves are penalised. A ground contact of the trunk ends an episode.
+Ground contacts of thighs and calves are penalized. A ground contact of the trunk ends an episode.
 """

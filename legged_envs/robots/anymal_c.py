@@ -43,5 +43,5 @@ ANYMAL_C = RobotCfg(
 )
 """Configuration of the ANYbotics ANYmal C, a quadruped with 12 joints.
 
-Ground contacts of thighs and shanks are penalised. A ground contact of the base ends an episode.
+Ground contacts of thighs and shanks are penalized. A ground contact of the base ends an episode.
 """

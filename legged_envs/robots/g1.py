@@ -36,7 +36,7 @@ G1 = RobotCfg(
 )
 """Configuration of the Unitree G1 with 12 leg joints, as in Unitree's own training.
 
-Ground contacts of thighs (``hip_yaw``) and shins (``knee``) are penalised. A ground contact of the
+Ground contacts of thighs (``hip_yaw``) and shins (``knee``) are penalized. A ground contact of the
 body ``pelvis``, which includes the fixed waist, arms and head, ends an episode. ``g1.xml`` lists
 the sources of the model.
 """
@@ -93,7 +93,7 @@ G1_29 = replace(
 
 The joints are in the order of Unitree's SDK, limb by limb. Only a ground contact of the pelvis ends
 an episode, as in LeggedGym-Ex `G1MimicCfg`. Ground contacts of every other link with a collision
-shape, except the feet, are penalised: thigh (``hip_yaw``), shin (``knee``), torso with head, upper
+shape, except the feet, are penalized: thigh (``hip_yaw``), shin (``knee``), torso with head, upper
 arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``). ``g1_29.xml`` lists the sources
 of the model.
 """

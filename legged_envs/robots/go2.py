@@ -43,5 +43,5 @@ GO2 = RobotCfg(
 )
 """Configuration of the Unitree Go2, a quadruped with 12 joints.
 
-Ground contacts of thighs and calves are penalised. A ground contact of the base ends an episode.
+Ground contacts of thighs and calves are penalized. A ground contact of the base ends an episode.
 """

@@ -40,7 +40,7 @@ H1 = RobotCfg(
 
 Torque and velocity limits are taken from the URDF of unitree_ros. A ground contact of the torso, as
 in Isaac Lab, or of the pelvis ends an episode. Ground contacts of every other link with a collision
-shape, except the feet, are penalised: thigh (``hip_pitch``), shin (``knee``), upper arm
+shape, except the feet, are penalized: thigh (``hip_pitch``), shin (``knee``), upper arm
 (``shoulder_yaw``), forearm with hand (``elbow``).
 """
 

@@ -49,8 +49,8 @@ K1 = RobotCfg(
 )
 """Configuration of the Booster K1, a humanoid with 22 joints.
 
-A ground contact of the trunk ends an episode. (LeggedGym-Ex penalises it, and ends an episode when
+A ground contact of the trunk ends an episode. (LeggedGym-Ex penalizes it, and ends an episode when
 the trunk tilts too far.) Ground contacts of every other link with a collision shape, except the
-feet, are penalised: head (``Head_2``), upper arm (``Arm_3``), forearm and hand (``hand_link``),
+feet, are penalized: head (``Head_2``), upper arm (``Arm_3``), forearm and hand (``hand_link``),
 thigh (``Hip_Yaw``), shin (``Shank``).
 """

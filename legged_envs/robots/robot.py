@@ -155,7 +155,7 @@ class RobotCfg(Configuration):
     """Height of a foot's origin above the ground while the robot stands on it, m. For a wheel, its
     radius."""
     penalized_bodies: tuple[str, ...]
-    """Bodies that should not touch the ground. Tasks penalise their contacts."""
+    """Bodies that should not touch the ground. Tasks penalize their contacts."""
     termination_bodies: tuple[str, ...]
     """Bodies that end an episode when they touch the ground."""
     mirror: tuple[tuple[str, float], ...]

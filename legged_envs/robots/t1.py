@@ -51,6 +51,6 @@ T1 = RobotCfg(
 """Configuration of the Booster T1, a humanoid with 23 joints.
 
 A ground contact of the trunk ends an episode. Ground contacts of every other link with a collision
-shape, except the feet, are penalised: head (``H2``), upper arms (``AL3``, ``AR3``), forearm and
+shape, except the feet, are penalized: head (``H2``), upper arms (``AL3``, ``AR3``), forearm and
 hand (``hand_link``), hips (``Waist``), thigh (``Hip_Yaw``), shin (``Shank``).
 """

@@ -49,7 +49,7 @@ TRON1_PF = RobotCfg(
 """Configuration of the LimX TRON1 with point feet, a biped with 6 joints.
 
 It cannot stand still without stepping. As in LeggedGym-Ex `TRON1PFCfg`, ground contacts of thighs
-(``hip``) and shanks (``knee``) are penalised, and one of the base or of a hip link (``abad``) ends
+(``hip``) and shanks (``knee``) are penalized, and one of the base or of a hip link (``abad``) ends
 an episode. ``tron1_pf.xml`` lists the sources of the model.
 """
 
@@ -73,7 +73,7 @@ TRON1_SF = replace(
 
 It is ``TRON1_PF`` with an ankle joint in each leg. Each sole touches the ground with four balls;
 the origin of the foot body is in their middle. Contacts are treated as in ``TRON1_PF``: one of the
-base or of a hip link (``abad``) ends an episode. (LeggedGym-Ex `TRON1SFCfg` penalises contacts of
+base or of a hip link (``abad``) ends an episode. (LeggedGym-Ex `TRON1SFCfg` penalizes contacts of
 these bodies, and no contact ends an episode.) ``tron1_sf.xml`` lists the sources of the model.
 """
 

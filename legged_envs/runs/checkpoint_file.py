@@ -157,7 +157,7 @@ def read_checkpoint_file(
 
     Returns:
         The state that ``legged-envs train`` saved, by name: ``task_id``, ``algorithm`` (state of
-        networks and optimisers), ``iteration``, ``cfg`` (options) and others.
+        networks and optimizers), ``iteration``, ``cfg`` (options) and others.
 
     Raises:
         FileNotFoundError: If there is no checkpoint at ``place``.

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation.
+"""Generalized advantage estimation.
 
 Schulman et al. 2016, "High-dimensional continuous control using generalized advantage estimation".
 """
@@ -38,7 +38,7 @@ class Returns:
     lam: float
     """λ: 0 for one-step differences, 1 for whole returns."""
 
-    normalise: bool
+    normalize: bool
     """True if :meth:`finish` brings advantages to mean 0 and standard deviation 1."""
 
     continuation: torch.Tensor | None = None
@@ -110,7 +110,7 @@ class Returns:
         torch.add(advantages, self.values, out=self.returns)
 
     def finish(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
-        """Normalise each column of advantages, if asked for.
+        """Normalize each column of advantages, if asked for.
 
         Args:
             next_values: V', from :meth:`next_values`.
@@ -121,7 +121,7 @@ class Returns:
         """
         if not torch.isfinite(self.returns.sum()):  # the sum is not finite if one of them is not
             self._check_finite(next_values, time_outs)
-        if not self.normalise:
+        if not self.normalize:
             return
         num_samples = self.advantages[..., 0].numel()
         # One sample has no standard deviation with Bessel's correction.

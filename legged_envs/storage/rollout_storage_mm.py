@@ -181,7 +181,7 @@ class RolloutStorageMM(RolloutBuffers):
         normalize_cost_advantage: bool = False,
         continuation: torch.Tensor | None = None,
     ) -> None:
-        """Write ``returns`` and ``advantages`` (generalised advantage estimates), also of costs.
+        """Write ``returns`` and ``advantages`` (generalized advantage estimates), also of costs.
 
         A terminal done ends the return. After a time-out the return continues with the value of
         that episode's true last observation. Without ``time_outs`` every done is terminal.
@@ -200,7 +200,7 @@ class RolloutStorageMM(RolloutBuffers):
                 Shape: (num_transitions_per_env, num_envs, num_costs).
             cost_gamma: Discount of costs; None is ``gamma``.
             cost_lam: λ of costs; None is ``lam``.
-            normalize_cost_advantage: True to normalise each column of cost advantages.
+            normalize_cost_advantage: True to normalize each column of cost advantages.
             continuation: Factor on all rewards after a step; None is 1. Shape: as ``time_outs``.
 
         Raises:
@@ -237,7 +237,7 @@ class RolloutStorageMM(RolloutBuffers):
             returns.finish(next_values, time_outs)
         self._stale_returns = (None, 0)  # no version of the returns is like this
 
-    def _reward_returns(self, gamma: float, lam: float, normalise: bool) -> Returns:
+    def _reward_returns(self, gamma: float, lam: float, normalize: bool) -> Returns:
         return Returns(
             prefix="",
             rewards=self.rewards,
@@ -246,10 +246,10 @@ class RolloutStorageMM(RolloutBuffers):
             advantages=self.advantages,
             gamma=gamma,
             lam=lam,
-            normalise=normalise,
+            normalize=normalize,
         )
 
-    def _cost_returns(self, gamma: float, lam: float, normalise: bool) -> Returns:
+    def _cost_returns(self, gamma: float, lam: float, normalize: bool) -> Returns:
         assert self.cost_rewards is not None and self.cost_values is not None
         assert self.cost_returns is not None and self.cost_advantages is not None
         return Returns(
@@ -260,7 +260,7 @@ class RolloutStorageMM(RolloutBuffers):
             advantages=self.cost_advantages,
             gamma=gamma,
             lam=lam,
-            normalise=normalise,
+            normalize=normalize,
         )
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:

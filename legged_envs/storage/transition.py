@@ -88,7 +88,7 @@ class Transition:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class MiniBatch:
-    """Transitions for one step of the optimiser. Fields that the storage does not keep are None.
+    """Transitions for one step of the optimizer. Fields that the storage does not keep are None.
 
     Shapes start with (batch,), or with (num_transitions_per_env, num_trajectories) in a batch of
     whole trajectories, where a shorter trajectory repeats its last transition.

@@ -30,8 +30,8 @@ class SweepCfg(TrainCfg):
 
     grid: tuple[str, ...] = ()
     """Lists of values: PATH=VALUE,VALUE,… with a path as in --changes, e.g. ``--grid
-    rewards.torques.weight=-1e-4,-2e-4 actions.joint_position.scale=0.25,0.5``. Each combination is
-    a setting."""
+    rewards.joint_torque.weight=-1e-4,-2e-4 actions.legs.scale=0.25,0.5``. Each combination is a
+    setting."""
 
     random: tuple[str, ...] = ()
     """Ranges of values to draw from: PATH=LOW,HIGH or PATH=LOW,HIGH,log, uniform in the value or in

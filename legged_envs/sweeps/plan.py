@@ -238,7 +238,7 @@ def _short_paths(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _run_name(words: Sequence[str], seed: int, number: int | None) -> str:
-    """Return a name that is also one of a folder, such as ``torques.weight=-0.0001_seed=1``."""
+    """Return the name of a run and its folder, such as ``joint_torque.weight=-0.0001_seed=1``."""
     name = re.sub(r"[^\w.=+-]+", "_", "_".join([*words, f"seed={seed}"]))
     if number is None and len(name) <= LONGEST_NAME:
         return name

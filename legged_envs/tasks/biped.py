@@ -1,6 +1,6 @@
 """Velocity tracking on flat ground for robots that balance: bipeds, and TRON1 on wheels.
 
-Observations, terms and randomisation follow LeggedGym-Ex's ``g1``.
+Observations, terms and randomization follow LeggedGym-Ex's ``g1``.
 """
 
 import math
@@ -16,11 +16,11 @@ from legged_envs.tasks.training_defaults import TrainingDefaults, biped_flat_tra
 from legged_envs.tasks.velocity import reach, set_starts, sideways_joints, velocity_task
 
 REWARDS_OF_QUADRUPEDS = (
-    "feet_air_time",
+    "foot_air_time",
     "foot_clearance",
-    "dof_pos_stand_still",
-    "dof_vel_stand_still",
-    "feet_contact_stand_still",
+    "joint_pos_stand_still",
+    "joint_vel_stand_still",
+    "foot_contact_stand_still",
 )
 """Names of the rewards of :func:`~legged_envs.tasks.velocity.velocity_task` that bipeds do not
 have.
@@ -80,11 +80,11 @@ def _set_biped_rewards(cfg: TaskCfg, size: float) -> None:
     weights = {
         "tracking_lin_vel": 4.0,
         "tracking_ang_vel": 2.0,
-        "feet_slip": -0.5,
+        "foot_slip": -0.5,
         "action_rate": -0.1,
         "orientation": -5.0,
-        "torques": -1e-5 / strength**2,
-        "dof_acc": -2.5e-8,
+        "joint_torque": -1e-5 / strength**2,
+        "joint_acc": -2.5e-8,
         "base_height": -10.0 / size**2,
     }
     for name, weight in weights.items():
@@ -217,18 +217,18 @@ def tron1_wf_flat() -> TaskCfg:
         "legs": JointPositionCfg(0.3, legs),
         "wheels": JointVelocityCfg(15.0, wheels),
     }
-    for name in ("feet_air_time", "foot_clearance", "dof_vel_stand_still"):
+    for name in ("foot_air_time", "foot_clearance", "joint_vel_stand_still"):
         del cfg.rewards[name]
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
     hips = {"joints": sideways_joints(TRON1_WF)}
-    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.0, hips)
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.joint_deviation, -1.0, hips)
     cfg.rewards["base_height"].params["target"] = round(0.97 * TRON1_WF.base_height, 2)
     weights = {
         "orientation": -5.0,
-        "torques": -2e-5,
-        "dof_acc": -2.5e-8,
-        "dof_pos_stand_still": -0.2,
-        "feet_slip": -0.5,
+        "joint_torque": -2e-5,
+        "joint_acc": -2.5e-8,
+        "joint_pos_stand_still": -0.2,
+        "foot_slip": -0.5,
     }
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight

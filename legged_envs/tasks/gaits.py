@@ -18,12 +18,12 @@ from legged_envs.tasks.velocity import quadruped_flat, reach
 
 REPLACED_REWARDS = (
     "trot",
-    "feet_air_time",
+    "foot_air_time",
     "foot_clearance",
     "base_height",
     "orientation",
     "hip_pos",
-    "dof_pos_stand_still",
+    "joint_pos_stand_still",
 )
 """Names of the rewards of a velocity task that would contradict the gait command."""
 

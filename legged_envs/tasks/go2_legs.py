@@ -1,4 +1,4 @@
-"""Multi-agent variant of Go2-Flat, in which each leg is an agent: MaMuJoCo's factorisation
+"""Multi-agent variant of Go2-Flat, in which each leg is an agent: MaMuJoCo's factorization
 "4x3"."""
 
 from collections.abc import Callable

@@ -252,7 +252,7 @@ class Go2PairCfg(DirectMARLEnvCfg):
 def go2_pair() -> Go2PairCfg:
     """Make the configuration of two Go2 that carry a beam.
 
-    Observations, rewards, costs and randomisation of each robot are based on Go2-Flat. Commands are
+    Observations, rewards, costs and randomization of each robot are based on Go2-Flat. Commands are
     up to 0.4 m/s forwards, 0.2 m/s sideways and 0.3 rad/s. A robot also observes beam and partner,
     and is rewarded for keeping its place under the beam and next to the partner.
     """

@@ -154,7 +154,7 @@ def with_clips(
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """Make the base mimic task for a robot, which the function of each task then adapts.
 
-    Sensors, randomisation and costs are the same as in the velocity task. The velocity of the
+    Sensors, randomization and costs are the same as in the velocity task. The velocity of the
     reference is observed instead of the velocity command. Separate observation groups hold the
     reference.
 
@@ -211,13 +211,13 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
         "tracking_ang_vel": _without_reference(rewards.tracking_ang_vel, 2.25, sigma=0.25),
         "base_height": _without_reference(rewards.base_height, -10.0, target=robot.base_height),
         "orientation": _without_reference(rewards.orientation, -2.0),
-        "posture": _without_reference(rewards.dof_close_to_default, -0.2),
-        "torques": RewardTermCfg(rewards.torques, -5e-5),
-        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
+        "posture": _without_reference(rewards.joint_deviation, -0.2),
+        "joint_torque": RewardTermCfg(rewards.joint_torque, -5e-5),
+        "joint_acc": RewardTermCfg(rewards.joint_acc, -5e-8),
         "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
         "collision": RewardTermCfg(rewards.collision, -0.5),
-        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
-        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+        "foot_slip": RewardTermCfg(rewards.foot_slip, -0.2),
+        "joint_pos_limits": RewardTermCfg(rewards.joint_pos_limits, -1.0),
     }
 
 
@@ -238,7 +238,7 @@ def go2_mimic() -> TaskCfg:
     cfg.terminations["reference_lost"].params = {"height": 0.15, "tilt": 0.6, "key_body": 0.2}
     # Without a reference the Go2 trots, with the rewards of Go2-Flat.
     walk = go2_flat().rewards
-    for name in ("trot", "feet_air_time"):
+    for name in ("trot", "foot_air_time"):
         term = walk[name]
         cfg.rewards[name] = _without_reference(term.func, term.weight, **term.params)
     cfg.rewards["base_height"].params["target"] = 0.30
@@ -262,8 +262,8 @@ def g1_mimic() -> TaskCfg:
     cfg.rewards["reference_foot_height"] = RewardTermCfg(
         rewards.reference_foot_height, 2.0, {"sigma": 0.003}
     )
-    cfg.rewards["torques"].weight = -1e-5
-    cfg.rewards["dof_acc"].weight = -2.5e-8
+    cfg.rewards["joint_torque"].weight = -1e-5
+    cfg.rewards["joint_acc"].weight = -2.5e-8
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 1.0)
     return cfg
 

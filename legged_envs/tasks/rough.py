@@ -27,9 +27,9 @@ NAVIGATION_REWARDS = (
     "action_rate",
     "action_smoothness",
     "collision",
-    "dof_acc",
-    "dof_pos_limits",
-    "torques",
+    "joint_acc",
+    "joint_pos_limits",
+    "joint_torque",
 )
 """Names of the rewards of a velocity task that the navigation task keeps.
 

@@ -1,6 +1,6 @@
 """Velocity tracking on flat ground: the base of most tasks, and the tasks of quadrupeds.
 
-Observations, terms and randomisation follow LeggedGym-Ex's ``go2``.
+Observations, terms and randomization follow LeggedGym-Ex's ``go2``.
 """
 
 import copy
@@ -163,20 +163,20 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
         "orientation": RewardTermCfg(rewards.orientation, -2.0),
         "base_height": RewardTermCfg(rewards.base_height, -10.0, {"target": robot.base_height}),
         # Effort and smoothness, which matter on a real robot.
-        "torques": RewardTermCfg(rewards.torques, -1e-4),
-        "dof_acc": RewardTermCfg(rewards.dof_acc, -1e-7),
+        "joint_torque": RewardTermCfg(rewards.joint_torque, -1e-4),
+        "joint_acc": RewardTermCfg(rewards.joint_acc, -1e-7),
         "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
         "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
         "collision": RewardTermCfg(rewards.collision, -0.5),
         # Gait.
-        "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
+        "foot_air_time": RewardTermCfg(rewards.foot_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
         "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
-        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "foot_slip": RewardTermCfg(rewards.foot_slip, -0.2),
         # Only under the zero command.
-        "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),
-        "dof_vel_stand_still": RewardTermCfg(rewards.dof_vel_stand_still, -0.02),
-        "feet_contact_stand_still": RewardTermCfg(rewards.feet_contact_stand_still, 1.5),
-        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+        "joint_pos_stand_still": RewardTermCfg(rewards.joint_pos_stand_still, -1.0),
+        "joint_vel_stand_still": RewardTermCfg(rewards.joint_vel_stand_still, -0.02),
+        "foot_contact_stand_still": RewardTermCfg(rewards.foot_contact_stand_still, 1.5),
+        "joint_pos_limits": RewardTermCfg(rewards.joint_pos_limits, -1.0),
     }
 
 
@@ -212,13 +212,13 @@ def _events(robot: RobotCfg) -> dict[str, EventTermCfg]:
         "base_com": EventTermCfg(
             events.randomize_base_com, "startup", params={"range": (-shift, shift)}
         ),
-        # Friction and gains are drawn once per episode. They are randomisation even though they
+        # Friction and gains are drawn once per episode. They are randomization even though they
         # happen at a reset, where events place the robot by default.
         "friction": EventTermCfg(
-            events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+            events.randomize_friction, "reset", purpose="randomize", params={"range": (0.5, 1.25)}
         ),
         "gains": EventTermCfg(
-            events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
+            events.randomize_gains, "reset", purpose="randomize", params={"range": (0.9, 1.1)}
         ),
         "root": EventTermCfg(events.reset_root, "reset", params={"velocity": START_SPEED * pace}),
         "joints": EventTermCfg(events.reset_joints, "reset", params={"range": START_OFFSET}),
@@ -350,11 +350,11 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     trot = {"pairs": _foot_pairs(robot), "phase_time": round(0.16 * math.sqrt(size), 2)}
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, trot)
     hips = {"joints": sideways_joints(robot)}
-    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, hips)
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.joint_deviation, -0.3, hips)
     cfg.rewards["base_height"].params["target"] = round(0.9 * robot.base_height, 2)
     cfg.rewards["foot_clearance"].params["target"] = round(0.06 * size, 2)
     # The torque term is a sum of squares: this weight gives robots of all sizes a similar penalty.
-    cfg.rewards["torques"].weight *= (GO2.torque_limits[0] / robot.torque_limits[0]) ** 2
+    cfg.rewards["joint_torque"].weight *= (GO2.torque_limits[0] / robot.torque_limits[0]) ** 2
     return cfg
 
 

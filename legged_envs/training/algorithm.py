@@ -50,7 +50,7 @@ def make_algorithm(
     learner: str = "legged_envs",
     style: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions,
 ) -> Algorithm:
-    """Make the algorithm that ``cfg`` configures, with newly initialised networks.
+    """Make the algorithm that ``cfg`` configures, with newly initialized networks.
 
     Args:
         cfg: Options of the algorithm. Task defaults already replace its None fields.

@@ -53,7 +53,7 @@ class AmpCfg(Configuration):
     """Activation of the discriminator's hidden layers."""
 
     learning_rate: float = 1e-4
-    """Learning rate of the discriminator, constant. The discriminator has its own optimiser."""
+    """Learning rate of the discriminator, constant. The discriminator has its own optimizer."""
 
     gradient_penalty: float = 10.0
     """Weight w of the gradient penalty w/2 · E‖∇D‖² in the discriminator's loss.
@@ -83,7 +83,7 @@ class RndCfg(Configuration):
     """Size of the random network's output, which the predictor learns."""
 
     learning_rate: float = 1e-3
-    """Learning rate of the predictor, constant. The predictor has its own optimiser."""
+    """Learning rate of the predictor, constant. The predictor has its own optimizer."""
 
 
 @dataclass
@@ -171,7 +171,7 @@ class ConstraintCfg(Configuration):
     """Fixed penalty: constant weight of each cost. 1 is the weight of the reward."""
 
     kappa: float = 0.03
-    """P3O: factor κ of the penalty on an excess, for a reward with standardised advantages."""
+    """P3O: factor κ of the penalty on an excess, for a reward with standardized advantages."""
 
     kappa_initial: float = 0.1
     """N-P3O: factor κ of the penalty in the first update."""
@@ -233,7 +233,7 @@ class LearningCfg(Configuration):
     """Number of passes over a rollout in an update."""
 
     learning_rate: float = 1e-3
-    """Learning rate of the optimiser (Adam) at the start of the training."""
+    """Learning rate of the optimizer (Adam) at the start of the training."""
 
     final_learning_rate: float = 1e-4
     """Learning rate at the end of the training. It changes linearly in between."""
@@ -247,10 +247,10 @@ class OnPolicyCfg(LearningCfg):
     """Options that PPO and motion-mimic PPO share."""
 
     mini_batches: int = 4
-    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
+    """Number of mini-batches per pass over a rollout. Each gives one step of the optimizer."""
 
     gae_lambda: float = 0.95
-    """Factor λ of the generalised advantage estimate, per control step (Schulman et al. 2016)."""
+    """Factor λ of the generalized advantage estimate, per control step (Schulman et al. 2016)."""
 
     clip: float = 0.2
     """Clipping range ε of PPO: the probability ratio of new to old policy counts within 1 ± ε.

@@ -106,7 +106,7 @@ class MimicDistillationCfg(LearningCfg, MimicNetworkCfg):
     """Standard deviation of the student's actions in rollouts without a reference, constant."""
 
     epochs: int = 2
-    """Number of passes over a rollout in an update. A pass makes one step of the optimiser for each
+    """Number of passes over a rollout in an update. A pass makes one step of the optimizer for each
     control step of the rollout."""
 
 

@@ -86,7 +86,7 @@ class TrainCfg(MotionFileOptions, Configuration):
 
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task's configuration: dotted path and value, e.g. ``--changes
-    rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
+    rewards.joint_torque.weight -0.0002 sim.decimation 2 events.push None``."""
 
     constraints: Literal["loose", "medium", "tight"] | float | None = None
     """Costs and limits of the suite SafeLegged-v1, which replace the costs of the task. The

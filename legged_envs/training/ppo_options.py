@@ -14,7 +14,7 @@ class PPOCfg(OnPolicyCfg):
     """
 
     mini_batches: int = 3
-    """Number of mini-batches per pass over a rollout. Each gives one step of the optimiser."""
+    """Number of mini-batches per pass over a rollout. Each gives one step of the optimizer."""
 
     gamma: float | None = None
     """Discount factor per control step at the start of the training. None: the task's."""

@@ -2,7 +2,7 @@
 
 ``torchrun`` starts the processes, on one machine or on several. Each process simulates its share of
 the robots, and all have the same networks: they start from the same random numbers, and each step
-of an optimiser uses the mean of the gradients of all processes. PyTorch's ``torch.distributed``
+of an optimizer uses the mean of the gradients of all processes. PyTorch's ``torch.distributed``
 moves the numbers: Gloo between CPUs, NCCL between GPUs.
 
 In a training of one process, the functions of this module return what they are given.
@@ -187,12 +187,12 @@ def average(values: torch.Tensor) -> torch.Tensor:
 
 
 def average_gradients(optimizer: torch.optim.Optimizer) -> None:
-    """Replace the gradients of an optimiser's parameters by their means over processes."""
+    """Replace the gradients of an optimizer's parameters by their means over processes."""
     if count() == 1:
         return
     gradients = []
     for group in optimizer.param_groups:
-        # Parameters of another optimiser have no gradient, in no process.
+        # Parameters of another optimizer have no gradient, in no process.
         gradients += [each.grad for each in group["params"] if each.grad is not None]
     # One message with all gradients takes less time than one for each.
     averaged = average(torch.cat([gradient.flatten() for gradient in gradients]))
@@ -232,7 +232,7 @@ def std_mean(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return variance.sqrt().squeeze(0), mean.squeeze(0)
 
 
-def normalise_(advantages: torch.Tensor) -> None:
+def normalize_(advantages: torch.Tensor) -> None:
     """Bring the advantages of all processes to mean 0 and standard deviation 1, in place.
 
     Args:

@@ -86,7 +86,7 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
                 noise=algo.noise_kept,
             )
         else:
-            # Optimiser, multipliers and bonuses start again: the task's rewards may have changed.
+            # Optimizer, multipliers and bonuses start again: the task's rewards may have changed.
             parts = {"actor": True, "critic": True}
             trainer.algorithm.load(checkpoint["algorithm"], parts, strict=True)
             if isinstance(algo, MimicPPOCfg):
@@ -98,7 +98,7 @@ def _explaining(place: Path | None) -> Iterator[None]:
     """Convert what a checkpoint with wrong entries raises into a ValueError with its path."""
     try:
         yield
-    # Of any kind: networks, optimisers and environments each refuse wrong entries in their way.
+    # Of any kind: networks, optimizers and environments each refuse wrong entries in their way.
     except Exception as error:
         if is_mistake(error):
             raise

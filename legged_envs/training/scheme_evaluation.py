@@ -168,7 +168,7 @@ class Estimator:
 
     def __call__(self, history: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the actions. Shapes: (n, history_size), (n, labels) → (n, actions)."""
-        past = self._network.normalised(history)
+        past = self._network.normalized(history)
         encoded = self._network.encoder(past)
         error = encoded[:, :VELOCITY] - labels[:, :VELOCITY]
         self.squares.append(error.square().sum(1))

@@ -24,7 +24,7 @@ class SchemeCfg(PPOCfg):
     """Widths of the hidden layers of the encoder. Of ``tcn``, the channels of its convolutions."""
 
     encoder_learning_rate: float = 1e-3
-    """Learning rate of the encoder's own optimiser (Adam), constant."""
+    """Learning rate of the encoder's own optimizer (Adam), constant."""
 
 
 @dataclass

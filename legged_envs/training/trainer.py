@@ -403,7 +403,7 @@ class Trainer:
     def checkpoint_state(self) -> dict[str, Any]:
         """Return the state that a resumed run needs to continue bit for bit, by name.
 
-        It holds networks, optimisers, environments, random numbers, options and the learning curve.
+        It holds networks, optimizers, environments, random numbers, options and the learning curve.
         ``other_processes`` has environments and random numbers of the processes after the first.
         """
         own, *others = processes.gather(state_of_process(self))

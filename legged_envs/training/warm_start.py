@@ -48,7 +48,7 @@ def load_warm_start(
     env: RslRlVecEnv,
     noise: float,
 ) -> None:
-    """Initialise the networks of an algorithm from another run.
+    """Initialize the networks of an algorithm from another run.
 
     Observations that both tasks have keep their weights. New observations, and new units of wider
     layers, have no influence at first. Actions and values are therefore equal to the earlier run's.
@@ -153,7 +153,7 @@ def _load_network(
             f"{checkpoint['task_id']!r}, the task of the run {str(place)!r}, has no observation in "
             f"common with {task_id!r}"
         )
-    # One observation of all environments initialises the statistics of new inputs. Those of shared
+    # One observation of all environments initializes the statistics of new inputs. Those of shared
     # inputs are replaced below.
     shown = env.get_observations()
     observations = torch.cat([shown[group] for group in groups], dim=1)
@@ -211,7 +211,7 @@ def _with_action_scale(
     for columns in action_columns:
         at = list(columns)
         std = state["obs_normalizer._std"][:, at]
-        # The normalised input changes a little, as eps does not scale with it.
+        # The normalized input changes a little, as eps does not scale with it.
         weights[0][:, at] *= (ratio * std + eps) / (ratio * (std + eps))
         state["obs_normalizer._mean"][:, at] *= ratio
         state["obs_normalizer._std"][:, at] *= ratio

@@ -33,7 +33,7 @@ SCAN_PARAMS = ("x", "y", "lookup")
 def make_watched_envs(
     task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False, num_envs: int = 1
 ) -> VectorEnv:
-    """Make environments for watching a policy, without randomisation and disturbances.
+    """Make environments for watching a policy, without randomization and disturbances.
 
     On a mimic task, robots start exactly at their reference.
 
@@ -50,7 +50,7 @@ def make_watched_envs(
     """
     events = {}
     for name, event in cfg.events.items():
-        # Others randomise the robot or push it. Then two films of a policy would differ.
+        # Others randomize the robot or push it. Then two films of a policy would differ.
         if event.purpose == "place":
             if event.func is reset_to_reference:
                 # Without parameters, the start has no noise.

@@ -594,9 +594,9 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"train {GO2} pppo", "'pppo'.*'ppo'"),
         (f"train {GO2} mmppo", f"'{GO2}' .*ppo.* mmppo"),
         (f"train {MIMIC} --clips trott", "'trott'.*'trot'"),
-        (f"train {GO2} --changes rewards.torque.weight 1", "rewards.*'torque'.*'torques'"),
+        (f"train {GO2} --changes rewards.torque.weight 1", "rewards.*'torque'.*'joint_torque'"),
         (f"train {GO2} --changes sim.dt 0.004 --seed 2 --changes events.push None", "--changes"),
-        (f"train {GO2} --changes rewards.torques.weight", r"--changes: .* --changes \[STR VALUE"),
+        (f"train {GO2} --changes rewards.joint_torque.weight", r"--changes: .* --changes \[STR VALUE"),
         (f"train {GO2} --resume empty", "'empty/checkpoint.pt'"),
         (f"train {GO2} --run-dir file", "--run-dir .*'file'"),
         (f"train {GO2} --run-dir old", "'old'.*--run-dir"),
@@ -721,7 +721,7 @@ def test_a_mistake_of_a_module_that_is_run_is_one_line_too(tmp_path):
     command = [sys.executable, "-m", "legged_envs", *words]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "did you mean 'torques'" in result.stderr and result.stderr.count("\n") == 1
+    assert "did you mean 'joint_torque'" in result.stderr and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

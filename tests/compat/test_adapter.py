@@ -123,9 +123,9 @@ def test_none_removes_a_term_of_a_configuration_class():
     core = gym.make_vec(
         register_form("manager_based"),
         num_envs=1,
-        cfg={"rewards.torques": None, "events.push": None},
+        cfg={"rewards.joint_torque": None, "events.push": None},
     ).unwrapped
-    assert "torques" not in core.rewards.names and "push" not in core.events.names
+    assert "joint_torque" not in core.rewards.names and "push" not in core.events.names
 
 
 @pytest.mark.parametrize("given", [(int, HopCfg), (3, HopCfg), (Hop, 3), (Hop, HopCfg, 1), ()])

@@ -1022,9 +1022,9 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"cfg": {"robot": "g1"}}, TypeError, "'robot'.*RobotCfg.*'g1'"),
         ({"cfg": {"costs": None}}, TypeError, "'costs'.*dict.*None"),
         (
-            {"cfg": {"rewards.torques": -1.0}},
+            {"cfg": {"rewards.joint_torque": -1.0}},
             TypeError,
-            r"'rewards.torques'.*RewardTermCfg.*-1.0",
+            r"'rewards.joint_torque'.*RewardTermCfg.*-1.0",
         ),
         ({"cfg": {"only_positive_rewards": "no"}}, TypeError, "bool.*'no'"),
         (
@@ -1044,9 +1044,9 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ),
         ({"cfg": {"events.push.func": 3}}, TypeError, "Callable.*3"),
         (
-            {"cfg": {"rewards.torques.weight": float("nan")}},
+            {"cfg": {"rewards.joint_torque.weight": float("nan")}},
             ValueError,
-            r"'rewards.torques.weight'",
+            r"'rewards.joint_torque.weight'",
         ),
         (
             {"cfg": {"events.push.params.velocity": float("nan")}},
@@ -1097,7 +1097,7 @@ def test_arguments_of_make_that_make_no_sense_are_named(kwargs, culprit):
 
 
 @pytest.mark.parametrize("term", ["friction", "base_mass"])
-def test_a_randomised_parameter_below_zero_is_refused(term, make_vec):
+def test_a_randomized_parameter_below_zero_is_refused(term, make_vec):
     env = make_vec(2, cfg={f"events.{term}.params.range": (-100.0, -99.0)})
     with pytest.raises(ValueError, match=r"(friction|base_mass).*-\d"):
         env.reset(seed=0)
@@ -1106,9 +1106,11 @@ def test_a_randomised_parameter_below_zero_is_refused(term, make_vec):
 def test_none_removes_a_term_and_a_cfg_that_changes_later_changes_no_environment(make_vec):
     cfg = make_task_cfg(GO2)
     env = unwrap(
-        make_vec(2, cfg={"rewards.torques": None, "events.push": None, "costs.foot_slip": None})
+        make_vec(
+            2, cfg={"rewards.joint_torque": None, "events.push": None, "costs.foot_slip": None}
+        )
     )
-    assert env.rewards.names == tuple(name for name in cfg.rewards if name != "torques")
+    assert env.rewards.names == tuple(name for name in cfg.rewards if name != "joint_torque")
     assert env.cost_names == tuple(name for name in cfg.costs if name != "foot_slip")
     env, single = unwrap(make_vec(2, cfg=cfg)), gym.make(GO2, cfg=cfg).unwrapped
     limits = env.cost_limits

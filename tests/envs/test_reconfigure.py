@@ -68,10 +68,10 @@ def test_a_task_changed_while_it_runs_goes_on_as_one_made_so(make_vec: Any) -> N
 def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
     core = make_vec(2).unwrapped
     core.reset(seed=0)
-    core.rewards.set_weight("torques", -0.5)
-    core.reconfigure({"costs.body_contact.limit": 0.5, "rewards.dof_acc.weight": -0.25})
+    core.rewards.set_weight("joint_torque", -0.5)
+    core.reconfigure({"costs.body_contact.limit": 0.5, "rewards.joint_acc.weight": -0.25})
     weights = dict(zip(core.rewards.names, core.rewards.weights, strict=True))
-    assert (weights["torques"], weights["dof_acc"]) == (-0.5, -0.25)
+    assert (weights["joint_torque"], weights["joint_acc"]) == (-0.5, -0.25)
     assert core.cost_limits[core.cost_names.index("body_contact")] == 0.5
 
 
@@ -83,7 +83,7 @@ def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
         ("commands.velocity.heading", True, "heading"),
         ("sim.dt", 0.01, "4 physics steps of 0.01 s"),
         ("sim.iterations", 3, "dt and decimation"),
-        ("rewards.torques.weight", 0.0, "rewards.*: torques"),
+        ("rewards.joint_torque.weight", 0.0, "rewards.*: joint_torque"),
         ("observations.policy.history", 3, "observations.*135"),
         (
             "observations.policy.terms.gravity",
@@ -107,7 +107,7 @@ def test_what_cannot_be_changed_changes_nothing(
 def test_tasks_of_other_frameworks_are_not_reconfigured(make_vec: Any) -> None:
     core = make_vec(1, task="Legged/Go2-Legs-v0").unwrapped
     with pytest.raises(ValueError, match="reconfigure"):
-        core.reconfigure({"rewards.torques.weight": -1.0})
+        core.reconfigure({"rewards.joint_torque.weight": -1.0})
 
 
 def test_a_schedule_moves_any_path_piece_by_piece_and_is_resumed(make_vec: Any) -> None:

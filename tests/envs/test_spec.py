@@ -20,7 +20,7 @@ from legged_envs.mdp.rewards import lin_vel_z
 FLAT = "Legged/Go2-Flat-v0"
 CHANGES = {
     "episode_length_s": 0.2,
-    "rewards.torques.weight": -0.001,
+    "rewards.joint_torque.weight": -0.001,
     "commands.velocity.lin_vel_x": (0.5, 0.5),
     "events.push": None,
     "sim.num_threads": 1,
@@ -53,9 +53,9 @@ def test_a_specification_of_a_registered_task_is_short_and_of_a_function_names_i
     assert EnvSpec.from_json(env.spec.to_json()).kwargs["cfg"] == {}
     env.close()
     cfg = make_task_cfg(FLAT)
-    cfg.rewards["torques"].func = lin_vel_z
+    cfg.rewards["joint_torque"].func = lin_vel_z
     env = gym.make(FLAT, cfg=cfg)
-    with pytest.raises(ValueError, match=r"rewards\.torques\.func.*lin_vel_z"):
+    with pytest.raises(ValueError, match=r"rewards\.joint_torque\.func.*lin_vel_z"):
         env.spec.to_json()
     env.close()
 

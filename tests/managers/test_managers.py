@@ -15,6 +15,7 @@ import torch
 from legged_envs import make_task_cfg
 from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.changes import RENAMED_REWARDS
 from legged_envs.managers import (
     CostTermCfg,
     CurriculumTermCfg,
@@ -341,7 +342,7 @@ def test_a_term_that_is_no_function_is_named():
     ("path", "value", "culprit"),
     [
         ("rewards.juggling.weight", 1.0, "juggling"),
-        ("rewards.torques.wieght", 1.0, "wieght"),
+        ("rewards.joint_torque.wieght", 1.0, "wieght"),
         ("costs.juggling", None, "juggling"),
         ("sim.timestep", 0.01, "timestep"),
         ("gravity", 9.81, "gravity"),
@@ -353,14 +354,27 @@ def test_a_path_to_a_field_or_term_that_does_not_exist_is_named(path, value, cul
         override(make_task_cfg(TASK), {path: value})
 
 
+def test_an_earlier_name_of_a_reward_leads_to_its_present_name():
+    """Older runs and policies have such names in their recorded changes."""
+    cfg = make_task_cfg(TASK)
+    for earlier, present in RENAMED_REWARDS.items():
+        assert present in cfg.rewards and earlier not in cfg.rewards
+        with pytest.raises(ValueError, match=f"'rewards.{earlier}.weight'.*'{present}'$"):
+            override(cfg, {f"rewards.{earlier}.weight": 1.0})
+
+
 def test_override_changes_a_copy():
     cfg = make_task_cfg(TASK)
     before = str(cfg)
     changed = override(
         cfg,
-        {"rewards.torques.weight": -1.0, "sim.dt": 0.004, "rewards.base_height.params.target": 0.2},
+        {
+            "rewards.joint_torque.weight": -1.0,
+            "sim.dt": 0.004,
+            "rewards.base_height.params.target": 0.2,
+        },
     )
-    assert changed.rewards["torques"].weight == -1.0
+    assert changed.rewards["joint_torque"].weight == -1.0
     assert changed.sim.dt == 0.004
     assert changed.rewards["base_height"].params == {"target": 0.2}
     assert str(cfg) == before
@@ -410,8 +424,8 @@ def test_each_task_configuration_is_fresh():
 
 def test_an_environment_is_not_changed_by_what_later_happens_to_terms_of_another():
     cfg = make_task_cfg(TASK)
-    env, other = make(cfg), make(override(cfg, {"rewards.torques.weight": 0.0}))
-    assert "torques" in env.rewards.names and "torques" not in other.rewards.names
+    env, other = make(cfg), make(override(cfg, {"rewards.joint_torque.weight": 0.0}))
+    assert "joint_torque" in env.rewards.names and "joint_torque" not in other.rewards.names
 
 
 @pytest.mark.parametrize("limit", [-0.1, float("nan")])
@@ -729,7 +743,10 @@ def test_a_users_term_runs_as_it_is_written_on_every_step():
         return torch.full((env.num_envs,), float(len(calls)))
 
     cfg = task(only_positive_rewards=False)
-    cfg.rewards = {"counted": RewardTermCfg(counted, weight=1.0), "torques": cfg.rewards["torques"]}
+    cfg.rewards = {
+        "counted": RewardTermCfg(counted, weight=1.0),
+        "joint_torque": cfg.rewards["joint_torque"],
+    }
     env = make(cfg)
     before = len(calls)
     rewards = [env.step(still(env))[1] for _ in range(3)]

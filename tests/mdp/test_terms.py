@@ -222,23 +222,23 @@ REWARDS: dict[str, Oracle] = {
     "ang_vel_xy": ({}, lambda s: s.ang_vel[:, 0] ** 2 + s.ang_vel[:, 1] ** 2),
     "orientation": ({}, lambda s: s.gravity[:, 0] ** 2 + s.gravity[:, 1] ** 2),
     "base_height": ({"target": 0.31}, lambda s: (s.height - 0.31) ** 2),
-    "torques": ({}, lambda s: (s.torque**2).sum(1)),
+    "joint_torque": ({}, lambda s: (s.torque**2).sum(1)),
     "torque_limits": (
         {"soft_limit": 0.3},
         lambda s: np.maximum(0.0, np.abs(s.torque) - 0.3 * TORQUE_LIMITS).sum(1),
     ),
     "termination": ({}, lambda s: s.terminated),
-    "dof_power": ({}, lambda s: np.abs(s.torque * s.joint_vel).sum(1)),
-    "dof_vel": ({}, lambda s: (s.joint_vel**2).sum(1)),
-    "dof_acc": ({}, lambda s: (((s.joint_vel - s.previous_joint_vel) / DT) ** 2).sum(1)),
+    "joint_power": ({}, lambda s: np.abs(s.torque * s.joint_vel).sum(1)),
+    "joint_vel": ({}, lambda s: (s.joint_vel**2).sum(1)),
+    "joint_acc": ({}, lambda s: (((s.joint_vel - s.previous_joint_vel) / DT) ** 2).sum(1)),
     "action_rate": ({}, lambda s: ((s.actions[0] - s.actions[1]) ** 2).sum(1)),
     "action_smoothness": (
         {},
         lambda s: ((s.actions[0] - 2 * s.actions[1] + s.actions[2]) ** 2).sum(1),
     ),
     "collision": ({}, lambda s: touching(s, THIGHS_AND_CALVES, 0.1).sum(0)),
-    "dof_pos_limits": ({"soft_limit": 0.7}, lambda s: outside(s.joint_pos, 0.7).sum(1)),
-    "feet_air_time": (
+    "joint_pos_limits": ({"soft_limit": 0.7}, lambda s: outside(s.joint_pos, 0.7).sum(1)),
+    "foot_air_time": (
         {"target": 0.1, "longest": 0.15},
         lambda s: ((np.minimum(s.air_time, 0.15) - 0.1) * s.landed).sum(1) * moving(s),
     ),
@@ -248,20 +248,20 @@ REWARDS: dict[str, Oracle] = {
         lambda s: (s.foot_speed * (s.foot_height - GO2.foot_radius - 0.06) ** 2).sum(1),
     ),
     "foot_landing_vel": ({"threshold": 0.05}, foot_landing_vel),
-    "feet_slip": ({}, lambda s: (s.foot_speed**2 * s.contact).sum(1)),
+    "foot_slip": ({}, lambda s: (s.foot_speed**2 * s.contact).sum(1)),
     "gait_contact": (
         {},
         lambda s: (s.contact == ((s.phase[:, None] + TROT_OFFSETS) % 1.0 < 0.55)).sum(1),
     ),
     "trot": ({"pairs": DIAGONALS, "phase_time": 0.06}, trot),
-    "dof_pos_stand_still": ({}, lambda s: ((s.joint_pos - Q0) ** 2).sum(1) * ~moving(s)),
-    "dof_vel_stand_still": ({}, lambda s: np.abs(s.joint_vel).sum(1) * ~moving(s)),
-    "feet_contact_stand_still": ({}, lambda s: s.contact.all(1) & ~moving(s)),
+    "joint_pos_stand_still": ({}, lambda s: ((s.joint_pos - Q0) ** 2).sum(1) * ~moving(s)),
+    "joint_vel_stand_still": ({}, lambda s: np.abs(s.joint_vel).sum(1) * ~moving(s)),
+    "foot_contact_stand_still": ({}, lambda s: s.contact.all(1) & ~moving(s)),
     "posture": (
         {},
         lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1),
     ),  # thighs and calves lift the feet
-    "dof_close_to_default": ({"joints": HIPS}, lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1)),
+    "joint_deviation": ({"joints": HIPS}, lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1)),
 }
 
 COSTS: dict[str, Oracle] = {

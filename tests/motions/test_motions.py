@@ -876,7 +876,7 @@ def test_amp_json_of_61_columns(tmp_path: Path):
     assert torch.equal(swapped.joint_pos[:, :3], motion.joint_pos[:, 3:6])
 
 
-def test_amp_json_whose_legs_are_in_another_order_is_recognised_by_its_feet(tmp_path: Path):
+def test_amp_json_whose_legs_are_in_another_order_is_recognized_by_its_feet(tmp_path: Path):
     """AMP_for_hardware's own files begin with the right front leg; a fork's of a Go1 begin with the left one."""
     content = amp_content(61)
     for frame in content["Frames"]:

@@ -634,7 +634,7 @@ def test_a_motion_without_an_anchor_is_named_term_by_term(tmp_path: Path) -> Non
 
 
 def old_checkpoint(layers: nn.Sequential) -> dict[str, Any]:
-    """Up to rsl_rl 2, with the normaliser beside the model."""
+    """Up to rsl_rl 2, with the normalizer beside the model."""
     state = {f"actor.{name}": value for name, value in layers.state_dict().items()}
     state |= {f"critic.{name}": value for name, value in network(45, 1).state_dict().items()}
     return {
@@ -644,7 +644,7 @@ def old_checkpoint(layers: nn.Sequential) -> dict[str, Any]:
     }
 
 
-def with_normaliser(layers: nn.Sequential) -> dict[str, Any]:
+def with_normalizer(layers: nn.Sequential) -> dict[str, Any]:
     state = old_checkpoint(layers)
     state["model_state_dict"] |= {
         "actor_obs_normalizer._mean": torch.full((1, 45), 0.3),
@@ -664,7 +664,7 @@ def new_checkpoint(layers: nn.Sequential) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("make", [old_checkpoint, with_normaliser, new_checkpoint])
+@pytest.mark.parametrize("make", [old_checkpoint, with_normalizer, new_checkpoint])
 def test_a_checkpoint_of_rsl_rl_is_its_actor(
     make: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -686,7 +686,7 @@ def test_a_checkpoint_of_rsl_rl_is_its_actor(
     write(tmp_path / "agent.yaml", {"policy": {"class_name": "ActorCritic", "activation": "tanh"}})
     policy, _, _ = policy_and_task(GO2, path, description=description)
     seen = torch.randn(5, 45, generator=torch.Generator().manual_seed(2))
-    inputs = (seen - 0.3) / 2.01 if make is with_normaliser else seen
+    inputs = (seen - 0.3) / 2.01 if make is with_normalizer else seen
     torch.testing.assert_close(policy.network.network(seen), layers(inputs), atol=1e-6, rtol=0.0)
 
 

@@ -211,7 +211,7 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(
 
 
 @pytest.mark.parametrize(
-    "change", [{"events": "push"}, {"rewards": "torques"}, {"terminations": "fallen"}]
+    "change", [{"events": "push"}, {"rewards": "joint_torque"}, {"terminations": "fallen"}]
 )
 def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(
     change, random_actions, assert_same
@@ -435,15 +435,15 @@ def test_a_negative_seed_is_refused_and_changes_nothing(seed, random_actions, as
 def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_same):
     one = make(ManagerTask)
     one.reset(seed=0)
-    one.reconfigure({"rewards.torques.weight": -0.5})
+    one.reconfigure({"rewards.joint_torque.weight": -0.5})
     cfg = make_task_cfg(TASK)
     cfg.rewards = {
-        "power" if name == "torques" else name: term for name, term in cfg.rewards.items()
+        "power" if name == "joint_torque" else name: term for name, term in cfg.rewards.items()
     }
     env = make_core(cfg, 3)
     env.reset(seed=5)
     other = copy.deepcopy(env)
-    with pytest.raises(ValueError, match="torques"):
+    with pytest.raises(ValueError, match="joint_torque"):
         env.set_state(one.get_state())
     for action in random_actions(3, 3):
         assert_same(env.step(action)[:4], other.step(action)[:4])
@@ -454,7 +454,7 @@ def test_a_state_whose_physics_does_not_fit_takes_its_changes_back(random_action
     for each in (one, larger, env):
         each.reset(seed=0)
     other = copy.deepcopy(env)
-    one.reconfigure({"rewards.torques.weight": -0.5})
+    one.reconfigure({"rewards.joint_torque.weight": -0.5})
     with pytest.raises(ValueError):
         env.set_state({**one.get_state(), "sim": larger.get_state()["sim"]})
     assert not env.changes

@@ -352,7 +352,7 @@ def test_the_velocity_curriculum_widens_the_range_once_robots_follow_well_and_is
     fresh = make_curriculum(1e-6)
     fresh.set_state(env.get_state())
     assert_same(fresh.reset()[0], env.reset()[0])
-    with pytest.raises(ValueError, match=r"'dance'.*torques"):
+    with pytest.raises(ValueError, match=r"'dance'.*joint_torque"):
         cfg = task(
             curriculum={
                 "vx": CurriculumTermCfg(curricula.widen_velocity_command, {"reward": "dance"})

@@ -128,7 +128,7 @@ def test_global_options_of_a_file_are_left_out_and_told(tmp_path: Path) -> None:
     assert any("gravity 0 0 -3.7" in line for line in Report(robot, {}).problems)
 
 
-def test_a_light_base_is_randomised_by_a_share_of_its_mass(tmp_path: Path) -> None:
+def test_a_light_base_is_randomized_by_a_share_of_its_mass(tmp_path: Path) -> None:
     robot, _ = draft(dog(base_mass=0.6), tmp_path)
     core = make_core(velocity_task(robot), 64, array="torch")
     core.reset(seed=0)

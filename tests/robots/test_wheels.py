@@ -104,7 +104,7 @@ def test_slip_of_a_wheel(speed: float, spin: float, slip: float) -> None:
     assert costs.foot_slip(env, max_speed=0.1).tolist() == pytest.approx(
         [max(0.0, slip - 0.1)] * 2, abs=1e-5
     )
-    assert rewards.feet_slip(env).tolist() == pytest.approx([2.0 * slip**2] * 2, abs=1e-5)
+    assert rewards.foot_slip(env).tolist() == pytest.approx([2.0 * slip**2] * 2, abs=1e-5)
 
 
 def test_a_robot_that_rolls_does_not_slip() -> None:
@@ -137,8 +137,8 @@ def test_the_turns_of_a_wheel_are_no_way_off_the_default_pose() -> None:
     assert torch.equal(robot.joint_pos[0], turned)
     assert torch.equal(robot.joint_offset[0], turned.index_fill(0, torch.tensor(WHEELS), 0.0))
     env = SimpleNamespace(sim=sim, robot=robot)
-    assert rewards.dof_close_to_default(env).tolist() == pytest.approx([0.28] * 2)
-    assert not rewards.dof_pos_limits(env).any()
+    assert rewards.joint_deviation(env).tolist() == pytest.approx([0.28] * 2)
+    assert not rewards.joint_pos_limits(env).any()
 
 
 def _renamed(tmp_path, old: str, new: str) -> RobotCfg:

@@ -644,7 +644,7 @@ def test_joints_without_limits_are_never_outside_of_them(wheeler):
         ALL, torch.tensor([[0.7, 30.0, -40.0]]).repeat(NUM_ENVS, 1), torch.zeros(NUM_ENVS, 3)
     )
     robot.refresh(ALL)
-    assert torch.allclose(rewards.dof_pos_limits(env, soft_limit=0.5), torch.tensor(0.2))
+    assert torch.allclose(rewards.joint_pos_limits(env, soft_limit=0.5), torch.tensor(0.2))
     assert torch.allclose(costs.joint_position(env, soft_limit=0.5), torch.tensor(1 / 3))
     assert not costs.joint_position(env).any()
     random = RandomStreams(NUM_ENVS, sim.device)

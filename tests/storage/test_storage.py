@@ -294,7 +294,7 @@ def test_returns_are_those_of_torchrl() -> None:
     torch.testing.assert_close(storage.returns, returns.transpose(0, 1), rtol=1e-5, atol=1e-5)
 
 
-def test_advantages_are_normalised_over_the_rollout_and_returns_are_not() -> None:
+def test_advantages_are_normalized_over_the_rollout_and_returns_are_not() -> None:
     rollout = Random(1, 9, 4, 0.2)
     storage = rollout.storage()
     arguments = rollout.arguments(bootstrap=False)
@@ -357,7 +357,7 @@ def test_costs_may_have_their_own_discount() -> None:
     )
 
 
-def test_one_transition_has_an_advantage_of_zero_when_normalised() -> None:
+def test_one_transition_has_an_advantage_of_zero_when_normalized() -> None:
     storage = plain(1, 1)
     storage.add_transitions(numbered(0, 1))
     storage.compute_returns(torch.ones(1), 0.9, 0.9)

@@ -10,7 +10,7 @@ from legged_envs.sweeps.options import SweepCfg
 from legged_envs.sweeps.plan import plan_runs, split_values
 
 GO2 = "Legged/Go2-Flat-v0"
-TORQUES = "rewards.torques.weight"
+TORQUES = "rewards.joint_torque.weight"
 
 
 def plan(**options):
@@ -25,7 +25,7 @@ def test_every_setting_is_trained_with_every_seed_and_the_first_seed_first():
         for weight in (-1e-4, -2e-4)
     ]
     assert [(run.seed, run.changes) for run in runs] == wanted
-    assert runs[0].name == "torques.weight=-0.0001_events.push=None_seed=1"
+    assert runs[0].name == "joint_torque.weight=-0.0001_events.push=None_seed=1"
     assert len({run.name for run in runs}) == 4
 
 

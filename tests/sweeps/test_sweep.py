@@ -27,7 +27,7 @@ from legged_envs.training.trainer import train
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
-TORQUES = "rewards.torques.weight"
+TORQUES = "rewards.joint_torque.weight"
 PATIENCE = 900.0
 """Longest time that a test waits for a process on a busy machine, s."""
 NO_RAY = "pip install 'legged-envs[ray]'"
@@ -57,7 +57,10 @@ def test_without_ray_the_error_has_the_command_that_installs_it(tmp_path, monkey
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--grid", "rewards.torque.weight=1"], "'rewards.torque.weight'.*did you mean 'torques'"),
+        (
+            ["--grid", "rewards.torque.weight=1"],
+            "'rewards.torque.weight'.*did you mean 'joint_torque'",
+        ),
         (["--grid", f"{TORQUES}=-1e-4,many"], f"'{TORQUES}' needs float, got 'many'"),
         (["--random", "sim.decimation=2,4"], "'sim.decimation' needs int, got "),
         (["--grid", "sim.decimation=2,0"], "decimation .*got 0"),

@@ -707,7 +707,7 @@ def test_rewards_of_goals_are_their_formulas(make_vec: Any) -> None:
 
 
 def test_a_schedule_moves_a_weight_and_a_range_and_is_resumed(make_vec: Any) -> None:
-    weight = {"path": "rewards.torques.weight", "steps": (2, 6), "values": (-1e-4, -3e-4)}
+    weight = {"path": "rewards.joint_torque.weight", "steps": (2, 6), "values": (-1e-4, -3e-4)}
     speed = {"path": "commands.velocity.lin_vel_x", "steps": (0, 8), "values": (0.2, 1.0)}
     curriculum = {
         name: CurriculumTermCfg(curricula.schedule, params)
@@ -725,7 +725,7 @@ def test_a_schedule_moves_a_weight_and_a_range_and_is_resumed(make_vec: Any) -> 
         core = envs[0].unwrapped
         seen.append(
             (
-                core.rewards.weights[core.rewards.names.index("torques")],
+                core.rewards.weights[core.rewards.names.index("joint_torque")],
                 core.commands.terms["velocity"].ranges[0, 1].item(),
             )
         )
@@ -743,12 +743,12 @@ def test_a_schedule_moves_a_weight_and_a_range_and_is_resumed(make_vec: Any) -> 
 @pytest.mark.parametrize(
     "params",
     [
-        {"path": "rewards.torques.sigma", "steps": (0,), "values": (1.0,)},
+        {"path": "rewards.joint_torque.sigma", "steps": (0,), "values": (1.0,)},
         {"path": "rewards.torque.weight", "steps": (0,), "values": (1.0,)},
         {"path": "commands.velocity.vx", "steps": (0,), "values": (1.0,)},
         {"path": "sim.dt", "steps": (0,), "values": (1.0,)},  # no longer as long as a control step
-        {"path": "rewards.torques.weight", "steps": (2, 1), "values": (1.0, 2.0)},
-        {"path": "rewards.torques.weight", "steps": (1, 2), "values": (1.0,)},
+        {"path": "rewards.joint_torque.weight", "steps": (2, 1), "values": (1.0, 2.0)},
+        {"path": "rewards.joint_torque.weight", "steps": (1, 2), "values": (1.0,)},
     ],
 )
 def test_a_schedule_that_cannot_be_is_named(make_vec: Any, params: dict[str, Any]) -> None:

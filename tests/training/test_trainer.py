@@ -106,7 +106,9 @@ def test_a_run_folder_holds_what_is_promised(run):
     assert recorded == {name: report[name] for name in recorded}
     config = json.loads((run / "config.json").read_text())
     assert config["training"]["num_envs"] == 8
-    assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
+    assert (
+        config["task"]["rewards"]["joint_torque"]["func"] == "legged_envs.mdp.rewards.joint_torque"
+    )
 
 
 def test_a_curve_tells_what_the_episodes_of_an_update_report(tmp_path, monkeypatch):
@@ -762,7 +764,7 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
         tmp_path
         / "a long name, with spaces [and more] that does not fit on a line of eighty columns of text"
     )
-    changes = {"rewards.torques.weight": 0.0, "sim.decimation": 2, "events.push": None}
+    changes = {"rewards.joint_torque.weight": 0.0, "sim.decimation": 2, "events.push": None}
     cfg = tiny(folder, minutes=0.02, changes=changes, seed=7)
     console = Console(record=True, width=80)
     trainer = Trainer(prepare(cfg), console)
@@ -831,7 +833,7 @@ def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
 
 def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_by_name(tmp_path):
     begun = tiny(
-        tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0}
+        tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.joint_torque.weight": 0.0}
     )
     trainer = Trainer(prepare(begun), Console(quiet=True))
     trainer.save()
@@ -856,7 +858,9 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
     for option, options in {
         "num-envs is 8 .*, got 16": {"num_envs": 16},
         "seed is 1 .*, got 2": {"seed": 2},
-        "changes is .*torques.*, got .*joint_acc": {"changes": {"rewards.joint_acc.weight": 0.0}},
+        "changes is .*joint_torque.*, got .*joint_acc": {
+            "changes": {"rewards.joint_acc.weight": 0.0}
+        },
         r"learning-rate is 0\.001 .*, got 9": {"algo": PPOCfg(learning_rate=9.0)},
         "warm-start is None .*, got elsewhere": {"warm_start": Path("elsewhere")},
     }.items():
@@ -926,11 +930,11 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
         ({"algo": PPOCfg(mini_batches=0)}, r"--mini-batches must be a positive integer, got 0"),
         ({"algo": PPOCfg(mini_batches=49)}, r"--mini-batches must be at most .* = 48, got 49"),
         (
-            {"changes": {"rewards.torques.func": lambda env: 0.0}},
+            {"changes": {"rewards.joint_torque.func": lambda env: 0.0}},
             "changes must be values that a checkpoint can hold",
         ),
         (
-            {"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}},
+            {"changes": {"rewards.joint_torque.params": {"power": [np.float64(1.0)]}}},
             r"\['power'\]\[0\] = .*checkpoint",
         ),
         ({"iterations": 0}, "--iterations must be a positive integer, got 0"),

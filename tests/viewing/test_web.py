@@ -183,7 +183,9 @@ def test_weights_policies_and_mistakes_from_the_page(tmp_path):
         for _ in range(60):
             view.frame()
         assert view.session.rewards[0, column].item() == pytest.approx(2.0 * rate, rel=0.15)
-        small = core.rewards.names.index("dof_acc") if "dof_acc" in core.rewards.names else column
+        small = (
+            core.rewards.names.index("joint_acc") if "joint_acc" in core.rewards.names else column
+        )
         assert core.rewards.weights[column] == 2.0 * weight and core.rewards.weights[small] != 0.0
         page.set("policy", "shipped")
         view.frame()

@@ -532,7 +532,7 @@ def test_a_step_that_only_resets_has_no_costs_whatever_the_reset_reports(
 
 
 @WRAPPERS
-def test_raw_costs_count_where_normalised_ones_are_reported_beside_them(wrapper):
+def test_raw_costs_count_where_normalized_ones_are_reported_beside_them(wrapper):
     class Halved(gym.vector.VectorWrapper):
         def step(self, actions: Any) -> Any:
             *step, info = self.env.step(actions)

@@ -72,7 +72,7 @@ def test_whole_costs_are_weighted_by_limits_that_are_fractions(array):
 
 @MODES
 @pytest.mark.parametrize("scale", ["return", "step"])
-def test_limits_and_zeros_are_those_of_raw_costs_also_above_their_normalisation(mode, scale):
+def test_limits_and_zeros_are_those_of_raw_costs_also_above_their_normalization(mode, scale):
     def over(how: str, normalized: bool) -> list[Any]:
         env: VectorEnv = sync(mode, 4)
         env = CostReduce(CostNormalize(env, scale=scale) if normalized else env, how)

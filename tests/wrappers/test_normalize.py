@@ -1,4 +1,4 @@
-"""Normalisation against float64 statistics of all samples, and against Gymnasium, Stable-Baselines3 and OmniSafe."""
+"""Normalization against float64 statistics of all samples, and against Gymnasium, Stable-Baselines3 and OmniSafe."""
 
 from __future__ import annotations
 
@@ -511,7 +511,7 @@ def test_a_copy_is_exact_and_separate(kind, again):
 
 
 @KINDS
-def test_pushing_and_normalising_at_once_equals_one_after_the_other(kind):
+def test_pushing_and_normalizing_at_once_equals_one_after_the_other(kind):
     rng = np.random.default_rng(0)
     once, twice = Normalizer((4,)), Normalizer((4,))
     for size in (0, 1, 1, 0, 7, 3):
@@ -525,7 +525,7 @@ def test_pushing_and_normalising_at_once_equals_one_after_the_other(kind):
         once.push_and_normalize(convert(np.zeros((2, 3)), kind))
 
 
-def test_a_single_number_is_normalised_too():
+def test_a_single_number_is_normalized_too():
     normalizer = Normalizer(())
     normalizer.push(np.array([1.0, 3.0]))
     for number in (np.float64(4.0), np.array(4.0)):
@@ -573,7 +573,7 @@ def test_a_normalizer_refuses_what_does_not_fit():
 
 @MODES
 @KINDS
-def test_observations_are_normalised_by_the_statistics_of_all_that_were_seen(mode, kind):
+def test_observations_are_normalized_by_the_statistics_of_all_that_were_seen(mode, kind):
     raw = trace(resetting(Walks(kind=kind), mode), mode)
     env = ObsNormalize(resetting(Walks(kind=kind), mode))
     events, samples = trace(env, mode), AllSamples()
@@ -857,7 +857,7 @@ class Whole(gym.vector.VectorWrapper):
 
 @SCALES
 @KINDS
-def test_whole_rewards_and_costs_are_normalised_as_fractions_are(kind, scale):
+def test_whole_rewards_and_costs_are_normalized_as_fractions_are(kind, scale):
     def make(dtype: type) -> Any:
         return CostNormalize(
             RewardNormalize(Whole(Walks(kind=kind), dtype), scale=scale), scale=scale
@@ -1011,7 +1011,7 @@ def test_a_single_kind_of_cost_has_a_single_normalizer():
 def full_stack(
     env: VectorEnv, mode: AutoresetMode, saved: dict[str, Any] | None = None
 ) -> VectorEnv:
-    """All three, with wrappers that know nothing of normalisation below, between and above."""
+    """All three, with wrappers that know nothing of normalization below, between and above."""
     saved = saved or {}
     env = ObsNormalize(resetting(TimeLimit(env, 5), mode), saved.get("obs_normalizer"))
     env = RewardNormalize(gym.vector.VectorWrapper(env), saved.get("reward_normalizer"))
@@ -1221,9 +1221,9 @@ def test_a_normalizer_that_does_not_fit_is_refused(wrapper):
             wrapper(Walks(), scale="both")
         with pytest.raises(ValueError, match=r"gamma.*1\.5"):
             wrapper(Walks(), gamma=1.5)
-        standardised = wrapper(Walks(), scale="step").state_dict()
+        standardized = wrapper(Walks(), scale="step").state_dict()
         with pytest.raises(ValueError, match=r"scale='step'.*scale='return'"):
-            wrapper(Walks()).load_state_dict(standardised)
+            wrapper(Walks()).load_state_dict(standardized)
 
 
 def pattern(shape: tuple[int, ...]) -> str:
@@ -1263,7 +1263,7 @@ def test_normalizers_of_groups_and_of_costs_must_have_their_keys_and_shapes():
 
 @MODES
 @pytest.mark.parametrize(("array", "observations"), [("numpy", "policy"), ("torch", "dict")])
-def test_a_robots_observations_rewards_and_costs_are_normalised(
+def test_a_robots_observations_rewards_and_costs_are_normalized(
     mode, array, observations, make_vec, random_actions
 ):
     arguments = {
@@ -1407,7 +1407,7 @@ def test_observations_rewards_and_costs_equal_those_of_omnisafe(num_envs, omnisa
             ends += int(ended.sum())
             last = as_batch(their_info["final_observation"], num_envs)
             np.testing.assert_allclose(info["final_obs"][ended], last[ended], atol=1e-6)
-            # upstream's is the same tensor, which it has normalised in place
+            # upstream's is the same tensor, which it has normalized in place
             assert (
                 as_batch(their_info["original_final_observation"], num_envs)[ended] == last[ended]
             ).all()

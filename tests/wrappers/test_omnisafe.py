@@ -577,7 +577,7 @@ class ToyEnv(gym.Env):
 
 
 def double(shape: tuple[int, ...]) -> UpstreamNormalizer:
-    """Upstream's normaliser with the precision of ours."""
+    """Upstream's normalizer with the precision of ours."""
     return UpstreamNormalizer(shape, clip=5).double()
 
 
@@ -711,7 +711,7 @@ def test_what_is_saved_has_the_names_and_the_statistics_of_omnisafes() -> None:
     for action in random_toy_actions(40):
         theirs.step(action)
         ours.step(action)
-    saved, own = theirs.save(), ours.env.save()  # ours.env: ActionScale is above what normalises
+    saved, own = theirs.save(), ours.env.save()  # ours.env: ActionScale is above what normalizes
     assert set(saved) == set(own) == {"obs_normalizer", "reward_normalizer", "cost_normalizer"}
     for name, normalizer in saved.items():
         assert int(normalizer._count) == own[name].count

@@ -1,7 +1,7 @@
 /** MuJoCo and ONNX Runtime, both in WebAssembly, and robots that run in them. */
 import loadMujoco, { type MainModule, type MjModel } from "@mujoco/mujoco";
 import * as ort from "onnxruntime-web/wasm";
-import { binary, type Costs, type RobotFile, robotFile, unpack } from "./files";
+import { binary, type Costs, robotFile, unpack } from "./files";
 import { Controller, Robot } from "./loop";
 import type { Metadata } from "./metadata";
 
@@ -14,6 +14,18 @@ export interface Walker {
   begin(): Controller;
   /** Frees the memory of both engines. */
   free(): void;
+}
+
+/** What a robot and its policy are made of. */
+export interface RobotParts {
+  about: Metadata;
+  /** Text of scene.xml. */
+  scene: string;
+  /** policy.onnx. */
+  policy: Uint8Array;
+  /** The scene's files, by their path in the scene. */
+  assets: Record<string, Uint8Array>;
+  costs: Costs;
 }
 
 let engine: Promise<MainModule> | undefined;
@@ -37,36 +49,65 @@ function makeTensor(values: Float32Array, shape: number[]): ort.Tensor {
   return new ort.Tensor("float32", values, shape);
 }
 
+/**
+ * Return a scene as this MuJoCo reads it.
+ *
+ * The newest build in WebAssembly is MuJoCo 3.14. The text of MuJoCo 4 says of each actuator if
+ * gain and bias are those of a position or a velocity, which 3.14 sees by itself and refuses to
+ * read.
+ */
+function plainScene(scene: string): string {
+  return scene.replace(/ input="(?:pos|vel)"/g, "");
+}
+
 /** Return the model of an exported scene. */
-async function compile(mujoco: MainModule, name: string, file: RobotFile): Promise<MjModel> {
+function compile(mujoco: MainModule, parts: RobotParts): MjModel {
   // Files in memory: MuJoCo's own virtual files would take seconds for a large terrain.
   const files = mujoco.FS;
-  const folder = `/${name}`;
+  const folder = "/robot";
   files.mkdirTree(`${folder}/assets`, 0o777);
-  files.writeFile(`${folder}/scene.xml`, file.scene);
-  for (const [path, asset] of Object.entries(file.assets)) {
-    files.writeFile(`${folder}/${path}`, await binary(asset));
+  files.writeFile(`${folder}/scene.xml`, plainScene(parts.scene));
+  for (const [path, asset] of Object.entries(parts.assets)) {
+    files.writeFile(`${folder}/${path}`, asset);
   }
   const none = new mujoco.MjVFS();
-  const model = mujoco.MjModel.from_xml_path(`${folder}/scene.xml`, none);
-  none.delete();
-  for (const path of ["scene.xml", ...Object.keys(file.assets)]) {
-    files.unlink(`${folder}/${path}`);
+  try {
+    return mujoco.MjModel.from_xml_path(`${folder}/scene.xml`, none);
+  } finally {
+    none.delete();
+    for (const path of ["scene.xml", ...Object.keys(parts.assets)]) {
+      files.unlink(`${folder}/${path}`);
+    }
   }
-  return model;
 }
 
 /**
- * Load a robot and its policy.
+ * Load a robot of the page's folder and its policy.
  *
  * @param name - File name of the policy, without its ending.
  * @throws Error if the policy needs what the page cannot observe.
  */
 export async function loadWalker(name: string): Promise<Walker> {
-  const [mujoco, file] = await Promise.all([mujocoEngine(), robotFile(name)]);
-  const model = await compile(mujoco, name, file);
-  const network = await ort.InferenceSession.create(await unpack(file.policy));
-  const about = file.metadata;
+  const file = await robotFile(name);
+  const assets: Record<string, Uint8Array> = {};
+  for (const [path, asset] of Object.entries(file.assets)) {
+    assets[path] = await binary(asset);
+  }
+  const { metadata: about, scene, costs } = file;
+  return makeWalker({ about, scene, policy: await unpack(file.policy), assets, costs });
+}
+
+/**
+ * Make a robot and the policy that drives it.
+ *
+ * @throws Error if the scene does not compile, or does not fit the policy, or the policy needs what
+ * the page cannot observe.
+ */
+export async function makeWalker(parts: RobotParts): Promise<Walker> {
+  const { about, costs } = parts;
+  const mujoco = await mujocoEngine();
+  const model = compile(mujoco, parts);
+  const network = await ort.InferenceSession.create(parts.policy);
   const begin = () => new Controller(network, about, makeTensor);
   const robot = new Robot(mujoco, model, about);
   const free = () => {
@@ -80,7 +121,7 @@ export async function loadWalker(name: string): Promise<Walker> {
     free();
     throw error;
   }
-  return { about, costs: file.costs, robot, begin, free };
+  return { about, costs, robot, begin, free };
 }
 
 /**

@@ -189,6 +189,11 @@ export class Robot {
     const id = (kind: { value: number }, name: string) => mujoco.mj_name2id(model, kind.value, name);
     const joints = about.joint_names.map((name) => id(kinds.mjOBJ_JOINT, name));
     this.motors = about.joint_names.map((name) => id(kinds.mjOBJ_ACTUATOR, name));
+    const absent = about.joint_names.filter((_, j) => joints[j] < 0 || this.motors[j] < 0);
+    if (absent.length || model.nkey < 1) {
+      const what = absent.length ? `joint and motor ${absent.join(", ")}` : "keyframe home";
+      throw new Error(`the scene has no ${what}, which the policy of ${about.task_id} needs`);
+    }
     this.positions = joints.map((joint) => model.jnt_qposadr[joint]);
     this.velocities = joints.map((joint) => model.jnt_dofadr[joint]);
     this.steps = Math.round(about.control_dt / model.opt.timestep);

@@ -1,7 +1,8 @@
 /** The page: choose a robot, drive it, push it, and see speeds and costs. */
-import { loadWalker, mujocoEngine, type Walker, walk } from "./engine";
+import { loadWalker, makeWalker, mujocoEngine, type RobotParts, type Walker, walk } from "./engine";
 import type { Controller } from "./loop";
 import { Meter, tilt } from "./meter";
+import { readFolder } from "./own";
 import { View } from "./view";
 
 /** Part of the trained range that a key or a button commands. */
@@ -15,6 +16,8 @@ const FALLEN = 1.2;
 const REST = 2;
 /** Time between two updates of the numbers, ms. */
 const NUMBERS_TIME = 200;
+/** Value of the choice of the user's own robot. */
+const OWN = "own";
 
 const KEYS: Record<string, [axis: number, sign: number]> = {
   ArrowUp: [0, 1],
@@ -34,6 +37,7 @@ const canvas = find<HTMLCanvasElement>("canvas");
 const message = find<HTMLElement>(".robots-message");
 const choice = find<HTMLSelectElement>("select");
 const gait = find<HTMLSelectElement>(".robots-choice + .robots-choice select");
+const folder = find<HTMLInputElement>("input[type=file]");
 const sliders = [...document.querySelectorAll<HTMLInputElement>("#robots input[type=range]")];
 const buttons = [...document.querySelectorAll<HTMLButtonElement>("#robots button")];
 
@@ -42,6 +46,8 @@ let view: View;
 let walker: Walker | undefined;
 let controller: Controller;
 let meter: Meter;
+/** The robot of the folder that the user chose last. */
+let own: RobotParts;
 /** Simulated time since the robot fell, s. */
 let lying = 0;
 /** Counts the robots, so that one that loads slowly does not replace a later one. */
@@ -122,7 +128,7 @@ async function choose(name: string): Promise<void> {
   const number = chosen;
   say(`Loading ${choice.selectedOptions[0]?.text ?? name} …`);
   const mujoco = await mujocoEngine();
-  const next = await loadWalker(name);
+  const next = await (name === OWN ? makeWalker(own) : loadWalker(name));
   if (number !== chosen) {
     next.free();
     return;
@@ -142,6 +148,14 @@ async function choose(name: string): Promise<void> {
   for (const button of buttons) {
     button.disabled = button.dataset.axis ? sliders[Number(button.dataset.axis)].disabled : false;
   }
+}
+
+/** Read the folder that the user chose, and let its robot walk. */
+async function chooseOwn(): Promise<void> {
+  own = await readFolder([...(folder.files as FileList)]);
+  choice.querySelector(`option[value=${OWN}]`)?.remove();
+  choice.append(new Option(`${own.about.task_id} of your folder`, OWN, true, true));
+  await choose(OWN);
 }
 
 /** Say why a robot does not walk. */
@@ -229,6 +243,7 @@ function showNumbers(pace: number): void {
 function listen(): void {
   choice.addEventListener("change", () => choose(choice.value).catch(sayFault));
   gait.addEventListener("change", setGait);
+  folder.addEventListener("change", () => chooseOwn().catch(sayFault));
   sliders.forEach((slider, axis) => {
     slider.addEventListener("input", () => setCommand(axis, Number(slider.value)));
   });

@@ -38,7 +38,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
 
     It measures the mean of each cost per step, and adapts every ``interval`` steps. What an
     environment does between the end of its episode and its reset enters no mean. Where costs are
-    normalised, it reads ``info["original_costs"]``.
+    normalized, it reads ``info["original_costs"]``.
 
     The reward that it returns has the dtype of the environment's reward, or float32 if that is not
     a real floating one. ``info["original_reward"]`` (num_envs,) is the environment's reward, and

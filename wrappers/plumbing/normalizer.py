@@ -1,4 +1,4 @@
-"""Running mean and variance of a stream of batches, and the normalisation by them."""
+"""Running mean and variance of a stream of batches, and the normalization by them."""
 
 import math
 from types import ModuleType
@@ -13,13 +13,13 @@ from legged_envs.wrappers.plumbing.arrays import Array
 from legged_envs.wrappers.plumbing.layers import State
 
 DEFAULT_CLIP = 5.0
-"""Default bound of normalised values, as in OmniSafe."""
+"""Default bound of normalized values, as in OmniSafe."""
 STD_FLOOR = 0.01
 """Smallest standard deviation that values are divided by, as in OmniSafe."""
 
 
 class Normalizer:
-    """Running mean and variance of each element of the samples, and the normalisation by them.
+    """Running mean and variance of each element of the samples, and the normalization by them.
 
     The statistics are float64 with an integer count, so they keep changing however long a run is.
     They live where the data live: a batch of another array kind or device moves them there. Pickles
@@ -34,7 +34,7 @@ class Normalizer:
 
     Args:
         shape: Shape of one sample.
-        clip: Normalised values are limited to [-clip, clip].
+        clip: Normalized values are limited to [-clip, clip].
 
     Raises:
         ValueError: ``clip`` is not positive.
@@ -46,7 +46,7 @@ class Normalizer:
         self.shape = tuple(shape)
         """Shape of one sample."""
         self.clip = float(clip)
-        """Bound of the normalised values."""
+        """Bound of the normalized values."""
         self.count = 0
         """Number of samples."""
         self.mean: Array = np.zeros(self.shape)
@@ -92,7 +92,7 @@ class Normalizer:
             self._merge(samples)
 
     def push_and_normalize(self, samples: Array) -> Array:
-        """Add all samples and return them normalised: :meth:`push` and :meth:`normalize` at once.
+        """Add all samples and return them normalized: :meth:`push` and :meth:`normalize` at once.
 
         Raises:
             ValueError: The samples are of another shape.

@@ -1,4 +1,4 @@
-"""The base class of the wrappers that normalise by running statistics."""
+"""The base class of the wrappers that normalize by running statistics."""
 
 from typing import ClassVar
 

@@ -61,7 +61,7 @@ class ReturnScale:
             ended: Environments with an episode that this step ended. Shape: (num_envs,), bool.
                 None: none.
             episodes: Environments without a running episode. They enter no statistics. Their
-                standardised value is 0, because a reset earns nothing.
+                standardized value is 0, because a reset earns nothing.
             frozen: True leaves the statistics as they are.
 
         Returns:

@@ -47,7 +47,7 @@ class RigidBodyMaterialCfg(ConfigClass):
         if given not in ACCEPTED_MATERIALS:
             raise ValueError(
                 f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: "
-                "randomise the robot's friction by an event, because the ground has none"
+                "randomize the robot's friction by an event, because the ground has none"
             )
 
 

@@ -63,43 +63,43 @@ class BuiltinRewards:
         return self._builtin_reward("collision")
 
     def _reward_dof_acc(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_acc`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_acc`."""
         return self._builtin_reward("dof_acc")
 
     def _reward_dof_close_to_default(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_close_to_default`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_deviation`."""
         return self._builtin_reward("dof_close_to_default")
 
     def _reward_dof_pos_limits(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_pos_limits`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_pos_limits`."""
         return self._builtin_reward("dof_pos_limits")
 
     def _reward_dof_pos_stand_still(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_pos_stand_still`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_pos_stand_still`."""
         return self._builtin_reward("dof_pos_stand_still")
 
     def _reward_dof_power(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_power`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_power`."""
         return self._builtin_reward("dof_power")
 
     def _reward_dof_vel(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_vel`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_vel`."""
         return self._builtin_reward("dof_vel")
 
     def _reward_dof_vel_stand_still(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_vel_stand_still`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_vel_stand_still`."""
         return self._builtin_reward("dof_vel_stand_still")
 
     def _reward_feet_air_time(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.feet_air_time`."""
+        """Return :func:`~legged_envs.mdp.rewards.foot_air_time`."""
         return self._builtin_reward("feet_air_time")
 
     def _reward_feet_contact_stand_still(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.feet_contact_stand_still`."""
+        """Return :func:`~legged_envs.mdp.rewards.foot_contact_stand_still`."""
         return self._builtin_reward("feet_contact_stand_still")
 
     def _reward_feet_slip(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.feet_slip`."""
+        """Return :func:`~legged_envs.mdp.rewards.foot_slip`."""
         return self._builtin_reward("feet_slip")
 
     def _reward_foot_acc(self) -> Tensor:
@@ -203,7 +203,7 @@ class BuiltinRewards:
         return self._builtin_reward("stall")
 
     def _reward_stand_still(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.dof_vel_stand_still`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_vel_stand_still`."""
         return self._builtin_reward("stand_still")
 
     def _reward_termination(self) -> Tensor:
@@ -215,7 +215,7 @@ class BuiltinRewards:
         return self._builtin_reward("torque_limits")
 
     def _reward_torques(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.torques`."""
+        """Return :func:`~legged_envs.mdp.rewards.joint_torque`."""
         return self._builtin_reward("torques")
 
     def _reward_tracking_ang_vel(self) -> Tensor:

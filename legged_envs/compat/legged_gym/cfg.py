@@ -229,7 +229,7 @@ class LeggedRobotCfg:
             """``name = {parameter: value}``: parameters of built-in costs."""
 
     class domain_rand:
-        """Randomisation of the robots, and pushes."""
+        """Randomization of the robots, and pushes."""
 
         randomize_friction: bool = True
         """True to draw the friction of the robot with the ground in each episode."""

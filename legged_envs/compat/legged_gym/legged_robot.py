@@ -243,7 +243,7 @@ class LeggedRobot(BuiltinRewards, BaseTask):
     def reset_idx(self, env_ids: Tensor) -> None:
         """Begin the episodes of ``env_ids`` (n,).
 
-        Updates curricula, draws commands, places and randomises the robots, clears buffers and
+        Updates curricula, draws commands, places and randomizes the robots, clears buffers and
         logs into ``extras``.
         """
         cfg = self.cfg

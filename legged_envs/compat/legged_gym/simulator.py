@@ -265,17 +265,17 @@ class Simulator:
 
     @property
     def _joint_armature(self) -> Tensor:
-        """Armature of the joints, kg·m²; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        """Armature of the joints, kg·m²; 0 if it is not randomized. Shape: (num_envs, 1)."""
         return self._drawn_joint_value("joint_armature", "armature")
 
     @property
     def _joint_friction(self) -> Tensor:
-        """Dry friction of the joints, N·m; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        """Dry friction of the joints, N·m; 0 if it is not randomized. Shape: (num_envs, 1)."""
         return self._drawn_joint_value("joint_friction", "joint_friction")
 
     @property
     def _joint_damping(self) -> Tensor:
-        """Damping of the joints, N·m·s/rad; 0 if it is not randomised. Shape: (num_envs, 1)."""
+        """Damping of the joints, N·m·s/rad; 0 if it is not randomized. Shape: (num_envs, 1)."""
         return self._drawn_joint_value("joint_damping", "joint_damping")
 
     # The names of the same values without an underscore, of later versions.
@@ -302,8 +302,8 @@ class Simulator:
         """Do nothing: there are no sensors yet."""
 
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Randomise the robots of ``env_ids`` (n,) again."""
-        # Events of mode "reset" only randomise here: methods of the task place the robots.
+        """Randomize the robots of ``env_ids`` (n,) again."""
+        # Events of mode "reset" only randomize here: methods of the task place the robots.
         self.core.events.reset(env_ids)
 
     def reset_dofs(self, env_ids: Tensor, dof_pos: Tensor, dof_vel: Tensor) -> None:

@@ -23,10 +23,25 @@ def _public_functions(module: ModuleType) -> dict[str, Callable[..., Tensor]]:
 
 BUILTIN_COSTS = _public_functions(costs)
 """Name of each built-in cost mapped to its term."""
-BUILTIN_REWARDS = {
-    **_public_functions(rewards),
+LEGGED_GYM_REWARDS: dict[str, Callable[..., Tensor]] = {
+    "dof_acc": rewards.joint_acc,
+    "dof_close_to_default": rewards.joint_deviation,
+    "dof_pos_limits": rewards.joint_pos_limits,
+    "dof_pos_stand_still": rewards.joint_pos_stand_still,
+    "dof_power": rewards.joint_power,
+    "dof_vel": rewards.joint_vel,
+    "dof_vel_stand_still": rewards.joint_vel_stand_still,
+    "feet_air_time": rewards.foot_air_time,
+    "feet_contact_stand_still": rewards.foot_contact_stand_still,
+    "feet_slip": rewards.foot_slip,
     "keep_balance": rewards.alive,
-    "stand_still": rewards.dof_vel_stand_still,
+    "stand_still": rewards.joint_vel_stand_still,
+    "torques": rewards.joint_torque,
+}
+"""Rewards to which LeggedGym-Ex gives another name than :mod:`legged_envs.mdp.rewards`."""
+BUILTIN_REWARDS: dict[str, Callable[..., Tensor]] = {
+    **_public_functions(rewards),
+    **LEGGED_GYM_REWARDS,
 }
 """Name of each built-in reward mapped to its term."""
 

@@ -20,7 +20,7 @@ from legged_envs.mdp import events, terminations
 from legged_envs.sim import SimCfg, ViewerCfg
 
 
-class Randomisation(NamedTuple):
+class Randomization(NamedTuple):
     """An event that LeggedGym-Ex switches on by a field of ``cfg.domain_rand``."""
 
     func: Callable[..., None]
@@ -35,46 +35,46 @@ class Randomisation(NamedTuple):
     """Parameter of the joints that the event draws. None: the default of the function."""
 
 
-RANDOMISATIONS: dict[str, Randomisation] = {
-    "base_mass": Randomisation(
+RANDOMIZATIONS: dict[str, Randomization] = {
+    "base_mass": Randomization(
         func=events.randomize_base_mass,
         mode="startup",
         switch="randomize_base_mass",
         ranges=("added_mass_range",),
     ),
-    "base_com": Randomisation(
+    "base_com": Randomization(
         func=events.randomize_base_com,
         mode="startup",
         switch="randomize_com_displacement",
         ranges=("com_pos_x_range", "com_pos_y_range", "com_pos_z_range"),
     ),
-    "friction": Randomisation(
+    "friction": Randomization(
         func=events.randomize_friction,
         mode="reset",
         switch="randomize_friction",
         ranges=("friction_range",),
     ),
-    "gains": Randomisation(
+    "gains": Randomization(
         func=events.randomize_gains,
         mode="reset",
         switch="randomize_pd_gain",
         ranges=("kp_range", "kd_range"),
     ),
-    "joint_armature": Randomisation(
+    "joint_armature": Randomization(
         func=events.randomize_joint_parameter,
         mode="startup",
         switch="randomize_joint_armature",
         ranges=("joint_armature_range",),
         parameter="armature",
     ),
-    "joint_friction": Randomisation(
+    "joint_friction": Randomization(
         func=events.randomize_joint_parameter,
         mode="startup",
         switch="randomize_joint_friction",
         ranges=("joint_friction_range",),
         parameter="joint_friction",
     ),
-    "joint_damping": Randomisation(
+    "joint_damping": Randomization(
         func=events.randomize_joint_parameter,
         mode="startup",
         switch="randomize_joint_damping",
@@ -147,7 +147,7 @@ def command_of(section: type[LeggedRobotCfg.commands]) -> CommandCfg:
 
 
 def events_of(section: type[LeggedRobotCfg.domain_rand]) -> dict[str, EventTermCfg]:
-    """Translate randomisation and pushes; methods of the task place the robots.
+    """Translate randomization and pushes; methods of the task place the robots.
 
     Args:
         section: The section ``cfg.domain_rand``.
@@ -157,22 +157,22 @@ def events_of(section: type[LeggedRobotCfg.domain_rand]) -> dict[str, EventTermC
     """
     # The random streams have these names: other names would draw other numbers.
     terms = {}
-    for name, randomisation in RANDOMISATIONS.items():
-        fields = randomisation.ranges
+    for name, randomization in RANDOMIZATIONS.items():
+        fields = randomization.ranges
         ranges = [tuple(getattr(section, field)) for field in fields]
         # One event draws along all axes. Also a range that is switched off is checked, so that
         # switching it on later cannot fail.
         if len(set(ranges)) > 1:
             raise ValueError(f"cfg.domain_rand: {', '.join(fields)} must be equal, got {ranges}")
         params: dict[str, Any] = {"range": ranges[0]}
-        if randomisation.parameter is not None:
-            params["parameter"] = randomisation.parameter
-        if getattr(section, randomisation.switch):
+        if randomization.parameter is not None:
+            params["parameter"] = randomization.parameter
+        if getattr(section, randomization.switch):
             terms[name] = EventTermCfg(
-                func=randomisation.func,
-                mode=randomisation.mode,
+                func=randomization.func,
+                mode=randomization.mode,
                 params=params,
-                purpose="randomise",
+                purpose="randomize",
             )
     if section.push_robots:
         interval_s = section.push_interval_s

@@ -47,7 +47,7 @@ AGENT_FILE = "agent.yaml"
 """File in which Isaac Lab and its relatives keep the options of the training."""
 
 EPSILON = 1e-2
-"""Added to the standard deviation by the normaliser of rsl_rl."""
+"""Added to the standard deviation by the normalizer of rsl_rl."""
 
 KNOWN_PARTS = (
     *("mlp.", "rnn.", "critic", "std", "log_std", "distribution.", "obs_normalizer."),
@@ -59,8 +59,8 @@ Weights = Mapping[str, torch.Tensor]
 """Name → tensor."""
 
 
-class Normaliser(torch.nn.Module):
-    """Normalises observations by the mean and standard deviation of a training.
+class Normalizer(torch.nn.Module):
+    """Normalizes observations by the mean and standard deviation of a training.
 
     Args:
         mean: Mean of each element. Shape: (size,).
@@ -78,7 +78,7 @@ class Normaliser(torch.nn.Module):
         self.register_buffer("std", std + EPSILON)
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        """Return normalised observations. Shapes: (n, size) → (n, size)."""
+        """Return normalized observations. Shapes: (n, size) → (n, size)."""
         return (observation - self.mean) / self.std
 
 
@@ -108,16 +108,16 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
     activation, assumed = _find_activation(folder)
     _check_numbers(path, content)
     head = _build_layers(path, weights, activation)
-    normaliser = _find_normaliser(path, content)
+    normalizer = _find_normalizer(path, content)
     memory = _find_memory(weights)
     if memory is not None:
-        if normaliser is not None:
+        if normalizer is not None:
             raise ValueError(
-                f"{str(path)!r} has a normaliser before a recurrent network, which a checkpoint "
+                f"{str(path)!r} has a normalizer before a recurrent network, which a checkpoint "
                 "does not describe in full: export it as ONNX"
             )
         return RecurrentNetwork(memory, head), assumed
-    module = head if normaliser is None else torch.nn.Sequential(normaliser, head)
+    module = head if normalizer is None else torch.nn.Sequential(normalizer, head)
     return TorchNetwork(module.requires_grad_(False)), assumed
 
 
@@ -235,8 +235,8 @@ def _check_chain(path: Path, layers: list[torch.nn.Module]) -> None:
             )
 
 
-def _find_normaliser(path: Path, content: Mapping[str, Any]) -> Normaliser | None:
-    """Return the normaliser of the observation. None: there is none."""
+def _find_normalizer(path: Path, content: Mapping[str, Any]) -> Normalizer | None:
+    """Return the normalizer of the observation. None: there is none."""
     sources = [
         ("", content.get("obs_norm_state_dict")),
         ("obs_normalizer.", content.get("actor_state_dict")),
@@ -249,10 +249,10 @@ def _find_normaliser(path: Path, content: Mapping[str, Any]) -> Normaliser | Non
             std = state.get(f"{prefix}_std")
             if std is None:
                 raise ValueError(
-                    f"{str(path)!r}: its normaliser has a mean and no standard deviation: "
+                    f"{str(path)!r}: its normalizer has a mean and no standard deviation: "
                     "export it as ONNX"
                 )
-            return Normaliser(mean.float().flatten(), std.float().flatten())
+            return Normalizer(mean.float().flatten(), std.float().flatten())
     return None
 
 

@@ -19,7 +19,7 @@ from legged_envs.training.learner_options import RndCfg
 class RewardBonus(Part, ABC):
     """Reward that a network computes from the visited states, and learns from them.
 
-    The network has a separate optimiser.
+    The network has a separate optimizer.
 
     Args:
         group: Name of the observation group that holds the states.
@@ -37,7 +37,7 @@ class RewardBonus(Part, ABC):
     """Network that computes the bonus."""
 
     optimizer: torch.optim.Optimizer
-    """Optimiser of :attr:`network`."""
+    """Optimizer of :attr:`network`."""
 
     task_weight: float = 1.0
     """Weight of the reward that the bonus is added to."""
@@ -75,7 +75,7 @@ class RewardBonus(Part, ABC):
         return {self.reward_name: self.means.mean().item()}
 
     def learn(self, done: Pass) -> Loss:
-        """Make one step of the network's optimiser on the transitions of a mini-batch."""
+        """Make one step of the network's optimizer on the transitions of a mini-batch."""
         indices = done.batch.indices
         before = self.before.flatten(0, 1)[indices]
         after = self.after.flatten(0, 1)[indices]
@@ -87,7 +87,7 @@ class RewardBonus(Part, ABC):
         return None, losses
 
     def state(self) -> dict[str, Any]:
-        """Return the network and its optimiser, for checkpoints."""
+        """Return the network and its optimizer, for checkpoints."""
         return {self.name: self.network, f"{self.name}_optimizer": self.optimizer}
 
     @abstractmethod
@@ -96,7 +96,7 @@ class RewardBonus(Part, ABC):
 
     @abstractmethod
     def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the loss to minimise, under the name :attr:`name`, and others to report.
+        """Return the loss to minimize, under the name :attr:`name`, and others to report.
 
         Args:
             before: States before the transitions. Shape: (n, S).

@@ -19,7 +19,7 @@ class Lagrange:
     without a reference, and one for robots with a reference.
 
     Costs are stored as (1 − γλ) · cost / limit, with the discount γ and the factor λ of the
-    generalised advantage estimate. An advantage sums temporal differences with weights that add up
+    generalized advantage estimate. An advantage sums temporal differences with weights that add up
     to 1 / (1 − γλ). Cost advantages are therefore mean excesses of cost per control step, in units
     of the limit.
 
@@ -134,7 +134,7 @@ class Lagrange:
         reference. The divisor is at least 1 − γλ, the stored cost of one step at the limit.
 
         Args:
-            advantages: Standardised advantages of the reward, changed in place. Shape: (num_steps,
+            advantages: Standardized advantages of the reward, changed in place. Shape: (num_steps,
                 num_envs, 1).
             cost_advantages: Advantages of the costs. Shape: (num_steps, num_envs, K).
             referenced: True where the robot had a reference. Shape: (num_steps, num_envs). None: in

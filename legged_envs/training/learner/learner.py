@@ -1,4 +1,4 @@
-"""What all algorithms have in common: networks, their optimiser, parts, and checkpoints."""
+"""What all algorithms have in common: networks, their optimizer, parts, and checkpoints."""
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ class Learner:
     """Base of the algorithms, with the interface of rsl_rl's.
 
     Args:
-        networks: Networks that learn with one optimiser, by name. ``"actor"`` is the policy.
+        networks: Networks that learn with one optimizer, by name. ``"actor"`` is the policy.
         actor_inputs: Inputs of the actor.
         storage: The rollout.
-        learning_rate: Learning rate of the optimiser at the start.
+        learning_rate: Learning rate of the optimizer at the start.
         max_grad_norm: Largest L2 norm of each network's gradient.
         parts: What joins the algorithm, in the order in which it is called.
     """
@@ -54,10 +54,10 @@ class Learner:
         self._networks = nn.ModuleDict(networks).to(storage.device)
 
         self.optimizer = torch.optim.Adam(self._networks.parameters(), lr=learning_rate, fused=True)
-        """Optimiser of the networks."""
+        """Optimizer of the networks."""
 
     def _descend(self, loss: torch.Tensor) -> None:
-        """Make one step of the optimiser."""
+        """Make one step of the optimizer."""
         self.optimizer.zero_grad()
         loss.backward()
         processes.average_gradients(self.optimizer)
@@ -84,7 +84,7 @@ class Learner:
         return self.actor
 
     def save(self) -> dict[str, Any]:
-        """Return a copy of the state of all networks and optimisers, for a checkpoint.
+        """Return a copy of the state of all networks and optimizers, for a checkpoint.
 
         Returns:
             State of each object by name, and ``iteration``. All values are plain data: tensors,
@@ -128,7 +128,7 @@ class Learner:
         for name, part in objects.items():
             if name not in wanted:
                 continue
-            # A copy, because an optimiser keeps the given tensors and writes to them.
+            # A copy, because an optimizer keeps the given tensors and writes to them.
             own = copy.deepcopy(state[name])
             if isinstance(part, nn.Module):
                 part.load_state_dict(own, strict=strict)

@@ -1,4 +1,4 @@
-"""Actor and critic of tasks without a reference: an MLP over a normalised observation."""
+"""Actor and critic of tasks without a reference: an MLP over a normalized observation."""
 
 import copy
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from legged_envs.training.learner.normalization import Normalization
 
 
 class Network(nn.Module):
-    """MLP over a normalised observation.
+    """MLP over a normalized observation.
 
-    :meth:`normalize` and :meth:`evaluate` together are :meth:`forward`. An update normalises its
+    :meth:`normalize` and :meth:`evaluate` together are :meth:`forward`. An update normalizes its
     mini-batches once and evaluates them in every pass.
 
     Args:
@@ -37,9 +37,9 @@ class Network(nn.Module):
         """Return the arguments of :meth:`evaluate`. Shape: (n, size)."""
         return [self.obs_normalizer(observation)]
 
-    def evaluate(self, normalised: torch.Tensor) -> torch.Tensor:
-        """Return the outputs for normalised observations. Shape: (n, size) → (n, outputs)."""
-        return self.mlp(normalised)
+    def evaluate(self, normalized: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for normalized observations. Shape: (n, size) → (n, outputs)."""
+        return self.mlp(normalized)
 
     def share_normalizers(self, other: "Network") -> None:
         """Use the running mean and variance of another network, which reads the same."""
@@ -51,7 +51,7 @@ class Network(nn.Module):
 
 
 def make_network(size: int, outputs: int, hidden: Sequence[int], activation: str) -> Network:
-    """Make a network with newly initialised weights.
+    """Make a network with newly initialized weights.
 
     Args:
         size: Size of the observation.
@@ -89,9 +89,9 @@ class Actor(Network):
         self.distribution.update(mean)
         return mean
 
-    def evaluate(self, normalised: torch.Tensor) -> torch.Tensor:
-        """Return the mean actions for normalised observations, and set ``distribution``."""
-        mean = super().evaluate(normalised)
+    def evaluate(self, normalized: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions for normalized observations, and set ``distribution``."""
+        mean = super().evaluate(normalized)
         self.distribution.update(mean)
         return mean
 

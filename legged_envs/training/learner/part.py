@@ -50,7 +50,7 @@ class Pass:
     batch: MiniBatch
     """The mini-batch."""
     actor_inputs: list[torch.Tensor]
-    """Normalised arguments of the actor."""
+    """Normalized arguments of the actor."""
     mean: torch.Tensor
     """Mean actions of the actor, with their graph. Shape: (batch, num_actions)."""
 
@@ -77,7 +77,7 @@ class Part:
         return {}
 
     def learn(self, done: Pass) -> Loss:
-        """Return a term of the loss, or make a step of the part's own optimiser."""
+        """Return a term of the loss, or make a step of the part's own optimizer."""
         return None, {}
 
     def state(self) -> dict[str, Any]:

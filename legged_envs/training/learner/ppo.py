@@ -23,7 +23,7 @@ ADAPTATION = 1.5
 
 
 class PPO(Learner):
-    """Proximal policy optimisation (Schulman et al. 2017) for an actor and critic of any inputs.
+    """Proximal policy optimization (Schulman et al. 2017) for an actor and critic of any inputs.
 
     Args:
         observation: Example observation of all environments, on the device to learn on.
@@ -72,7 +72,7 @@ class PPO(Learner):
             parts = (constraints, *parts)
         networks = {"actor": actor, "critic": critic}
         if cost_critic is not None:
-            # Both critics read the same, so that it is normalised once for both.
+            # Both critics read the same, so that it is normalized once for both.
             cost_critic.share_normalizers(critic)
             networks["cost_critic"] = cost_critic
         keeps_labels = any(part.labels_actions for part in parts)
@@ -131,10 +131,10 @@ class PPO(Learner):
         transition.actions_log_prob = distribution.log_prob(actions)
         judged = self.critic_inputs.read(obs)
         self.critic_inputs.keep(judged, transition, critic=True)
-        normalised = self.critic.normalize(*judged)
-        transition.values = self.critic.evaluate(*normalised)
+        normalized = self.critic.normalize(*judged)
+        transition.values = self.critic.evaluate(*normalized)
         if self.cost_critic is not None:
-            transition.cost_values = self.cost_critic.evaluate(*normalised)
+            transition.cost_values = self.cost_critic.evaluate(*normalized)
         self._before = obs
         return actions
 
@@ -220,7 +220,7 @@ class PPO(Learner):
         )
         if not is_alone:
             # Mean and deviation of the robots of all processes.
-            processes.normalise_(self.storage.advantages)
+            processes.normalize_(self.storage.advantages)
 
     def _last_and_final_values(
         self, critic: Any, seen: Sequence[torch.Tensor]
@@ -230,7 +230,7 @@ class PPO(Learner):
 
         Args:
             critic: Network of the values.
-            seen: Normalised inputs of these states, those after the rollout first.
+            seen: Normalized inputs of these states, those after the rollout first.
 
         Returns:
             Shapes: (num_envs, K), and (num_steps, num_envs, K) with 0 where no episode timed out.
@@ -246,12 +246,12 @@ class PPO(Learner):
         Returns:
             Losses and what the parts report, by name. Losses are means over mini-batches.
         """
-        # Drawn once for all passes, so that batches are gathered and normalised only once.
+        # Drawn once for all passes, so that batches are gathered and normalized only once.
         batches = self._draw()
         report: dict[str, float] = {}
         for part in self.parts:
             report.update(part.prepare(self.storage, batches))
-        prepared = [self._normalised(batch) for batch in batches]
+        prepared = [self._normalized(batch) for batch in batches]
         rows: list[dict[str, torch.Tensor]] = []
         for epoch in range(self.cfg.epochs):
             for batch, (actor_seen, critic_seen) in zip(batches, prepared, strict=True):
@@ -270,8 +270,8 @@ class PPO(Learner):
         """Return the mini-batches of one pass over the rollout."""
         return list(self.storage.mini_batches(self.cfg.mini_batches, 1))
 
-    def _normalised(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Return the normalised arguments of the actor and of the critic."""
+    def _normalized(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Return the normalized arguments of the actor and of the critic."""
         actor_seen = self.actor.normalize(*self.actor_inputs.stored(batch, critic=False))
         critic_seen = self.critic.normalize(*self.critic_inputs.stored(batch, critic=True))
         return actor_seen, critic_seen
@@ -281,7 +281,7 @@ class PPO(Learner):
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Return the loss of a mini-batch, and its terms by name."""
         mean = self.actor.evaluate(*actor_seen)
-        # The divergence is measured before the step of the optimiser, as in rsl_rl.
+        # The divergence is measured before the step of the optimizer, as in rsl_rl.
         kl = self._kl_divergence(batch)
         if self.cfg.schedule == "adaptive":
             self._adapt_learning_rate(processes.average(kl).item())
@@ -371,8 +371,8 @@ class PPO(Learner):
             group["lr"] = self.learning_rate
 
     def _update_normalizers(self) -> None:
-        # The running statistics change last, so that the update normalises the rollout exactly as
-        # it was normalised when the actions were drawn.
+        # The running statistics change last, so that the update normalizes the rollout exactly as
+        # it was normalized when the actions were drawn.
         self.actor.update_normalizers(*self.actor_inputs.rollout(self.storage, critic=False))
         seen = self.critic_inputs.rollout(self.storage, critic=True)
         self.critic.update_normalizers(*seen)

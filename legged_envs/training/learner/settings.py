@@ -15,15 +15,15 @@ class PPOSettings:
     epochs: int = 5
     """Number of passes over a rollout in an update."""
     mini_batches: int = 4
-    """Number of mini-batches per pass. Each gives one step of the optimiser."""
+    """Number of mini-batches per pass. Each gives one step of the optimizer."""
     learning_rate: float = 1e-3
-    """Learning rate of the optimiser (Adam) at the start."""
+    """Learning rate of the optimizer (Adam) at the start."""
     max_grad_norm: float = 1.0
     """Largest L2 norm of each network's gradient. A larger gradient is scaled down to it."""
     gamma: float = 0.99
     """Discount factor per control step at the start."""
     gae_lambda: float = 0.95
-    """Factor λ of the generalised advantage estimate, per control step (Schulman et al. 2016)."""
+    """Factor λ of the generalized advantage estimate, per control step (Schulman et al. 2016)."""
     clip: float = 0.2
     """Clipping range ε of the probability ratio."""
     clip_value: bool = False

@@ -72,7 +72,7 @@ class Discriminator(nn.Module):
             weight w of the gradient penalty. ``amp_expert`` and ``amp_policy``: mean D of the
             transitions of clips and of the policy.
         """
-        # The gradient is with respect to the normalised states, which need no separate scale.
+        # The gradient is with respect to the normalized states, which need no separate scale.
         pair = self._pair(*expert).requires_grad_()
         of_expert = self.network(pair)
         of_policy = self(*policy)

@@ -16,7 +16,7 @@ from legged_envs.training.mimic_options import MimicNetworkCfg
 class FrameTransformer(nn.Module):
     """Transformer that encodes a reference window, with one token per frame.
 
-    Each layer normalises its input first (Xiong et al. 2020). The code is the mean over the frames.
+    Each layer normalizes its input first (Xiong et al. 2020). The code is the mean over the frames.
     PyTorch's own transformer layers are not used, because they do not export to ONNX with a
     variable batch size.
 
@@ -81,7 +81,7 @@ class AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over the normalised observation and the encoded reference.
+    """MLP over the normalized observation and the encoded reference.
 
     Robots without a reference have a learnt code instead of the encoded reference.
 
@@ -139,11 +139,11 @@ class MimicNetwork(nn.Module):
     def evaluate(
         self, observation: torch.Tensor, window: torch.Tensor, present: torch.Tensor
     ) -> torch.Tensor:
-        """Return the outputs for normalised inputs. Shape: (n, outputs).
+        """Return the outputs for normalized inputs. Shape: (n, outputs).
 
         Args:
-            observation: Normalised observations. Shape: (n, P).
-            window: Normalised windows, 0 without a reference. Shape: (n, R).
+            observation: Normalized observations. Shape: (n, P).
+            window: Normalized windows, 0 without a reference. Shape: (n, R).
             present: True with a reference. Shape: (n, 1), bool.
         """
         code = torch.where(present, self.encoder(window), self.no_reference)
@@ -157,7 +157,7 @@ class MimicNetwork(nn.Module):
     def update_normalizers(
         self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
     ) -> None:
-        """Update the running means and variances that normalise the inputs.
+        """Update the running means and variances that normalize the inputs.
 
         Args:
             observation: Observations. Shape: (…, P).
@@ -245,13 +245,13 @@ class MimicPolicy(nn.Module):
     def evaluate(
         self, observation: torch.Tensor, window: torch.Tensor, present: torch.Tensor
     ) -> torch.Tensor:
-        """Return the mean actions for normalised inputs, and set ``distribution``."""
+        """Return the mean actions for normalized inputs, and set ``distribution``."""
         mean = self.network.evaluate(observation, window, present)
         self.distribution.update_where(mean, present)
         return mean
 
     def update_normalizers(self, *inputs: torch.Tensor) -> None:
-        """Update the running means and variances that normalise the inputs."""
+        """Update the running means and variances that normalize the inputs."""
         self.network.update_normalizers(*inputs)
 
     @property

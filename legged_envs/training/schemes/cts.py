@@ -39,10 +39,10 @@ def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
 class MixedActor(TeacherActor):
     """Policy that uses the teacher's code for teacher robots, and the student's for the others."""
 
-    def code(self, *normalised: torch.Tensor) -> torch.Tensor:
+    def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the teacher's code for teacher robots, and the student's code for the others.
         Shape: (n, latent)."""
-        history, privileged, role = normalised
+        history, privileged, role = normalized
         with torch.no_grad():
             student = self.network.code(history)
         return torch.where(role > 0.5, self.teacher_code(privileged), student)

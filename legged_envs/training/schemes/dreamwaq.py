@@ -7,7 +7,7 @@ decoder turns (ŷ, z) into the next observation o′. Both learn, together with 
 
     L = MSE(ŷ, y) + MSE(ô′, o′) + β · mean ½ (μ² + σ² − log σ² − 1),
 
-where z = μ + σ · ε with a standard normal ε, and o′ is normalised like the policy's observation.
+where z = μ + σ · ε with a standard normal ε, and o′ is normalized like the policy's observation.
 Means are over samples and entries. At the end of an episode, o′ is the final observation before the
 reset. The policy π(o, ŷ, μ) sees the mean of the
 code, in training as on the robot. The labels are the same as in LeggedGym-Ex: velocity of the base,
@@ -103,7 +103,7 @@ class DreamWaQ(NextStepScheme):
         return error + reconstruction + self.cfg.beta * divergence, numbers
 
     def state(self) -> dict[str, torch.nn.Module | torch.optim.Optimizer]:
-        """Return the decoder and the optimiser, for checkpoints."""
+        """Return the decoder and the optimizer, for checkpoints."""
         return {"decoder": self.decoder, **super().state()}
 
 

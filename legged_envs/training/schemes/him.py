@@ -32,7 +32,7 @@ from legged_envs.training.schemes.scheme import (
 )
 
 EPSILON = 0.05
-"""Entropy regularisation ε of Sinkhorn-Knopp. With a smaller ε, each sample is assigned to almost
+"""Entropy regularization ε of Sinkhorn-Knopp. With a smaller ε, each sample is assigned to almost
 one prototype."""
 
 ROUNDS = 3
@@ -84,17 +84,17 @@ class HybridInternalModel(NextStepScheme):
         encoded = network.encoder(done.actor_inputs[0])
         estimate = encoded[:, :VELOCITY]
         with torch.no_grad():
-            normalised = network.obs_normalizer(following)
+            normalized = network.obs_normalizer(following)
         directions = to_unit_length(self.prototypes.weight)
         source = to_unit_length(encoded[:, VELOCITY:]) @ directions.T
-        target = to_unit_length(self.target(normalised)) @ directions.T
+        target = to_unit_length(self.target(normalized)) @ directions.T
         error = functional.mse_loss(estimate, labels[:, :VELOCITY])
         swap = swapped_loss(source, target, self.cfg.temperature)
         numbers = {"velocity_estimate": velocity_error(estimate, labels), "swap": swap}
         return error + swap, numbers
 
     def state(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
-        """Return target encoder, prototypes and optimiser, for checkpoints."""
+        """Return target encoder, prototypes and optimizer, for checkpoints."""
         return {"target": self.target, "prototypes": self.prototypes, **super().state()}
 
 

@@ -1,7 +1,7 @@
 """Policies with a memory: an LSTM or a GRU learns what to keep of the past.
 
 Hochreiter and Schmidhuber 1997, "Long short-term memory"; Cho et al. 2014, "Learning phrase
-representations using RNN encoder-decoder". The cell turns the normalised observation o and its
+representations using RNN encoder-decoder". The cell turns the normalized observation o and its
 state s into the next state s′. The MLP of the policy receives o and the output h′ of the cell,
 
     s′ = cell(o, s),    π(o, h′).
@@ -50,8 +50,8 @@ class RecurrentPPO(PPO):
         batches = self.storage.trajectory_batches(self.cfg.mini_batches, 1)
         return [without_padding(batch) for batch in batches]
 
-    def _normalised(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        actor_seen, critic_seen = super()._normalised(batch)
+    def _normalized(self, batch: MiniBatch) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        actor_seen, critic_seen = super()._normalized(batch)
         assert batch.masks is not None and batch.hidden_states is not None
         state = batch.hidden_states[0]
         assert state is not None

@@ -38,11 +38,11 @@ class HistoryNetwork(nn.Module):
 
     def forward(self, history: torch.Tensor) -> torch.Tensor:
         """Return the outputs of the deployed policy. Shape: (n, history_size) → (n, outputs)."""
-        normalised = self.normalised(history)
-        return self.act(normalised, self.code(normalised))
+        normalized = self.normalized(history)
+        return self.act(normalized, self.code(normalized))
 
-    def normalised(self, history: torch.Tensor) -> torch.Tensor:
-        """Return a history with normalised frames. Shape: (n, history_size)."""
+    def normalized(self, history: torch.Tensor) -> torch.Tensor:
+        """Return a history with normalized frames. Shape: (n, history_size)."""
         frames = history.unflatten(1, (self.frames, self.frame_size))
         return self.obs_normalizer(frames).flatten(1)
 
@@ -50,17 +50,17 @@ class HistoryNetwork(nn.Module):
         """Return the present frame of a history. Shape: (…, history_size) → (…, frame_size)."""
         return history[..., -self.frame_size :]
 
-    def code(self, normalised: torch.Tensor) -> torch.Tensor:
-        """Return the code of a normalised history. Shape: (n, code_size)."""
-        return self.code_of(self.encoder(normalised))
+    def code(self, normalized: torch.Tensor) -> torch.Tensor:
+        """Return the code of a normalized history. Shape: (n, code_size)."""
+        return self.code_of(self.encoder(normalized))
 
     def code_of(self, encoded: torch.Tensor) -> torch.Tensor:
         """Return the code that the MLP sees, from the encoder's output. Shape: (n, code_size)."""
         return encoded
 
-    def act(self, normalised: torch.Tensor, code: torch.Tensor) -> torch.Tensor:
-        """Return the outputs for a normalised history and a code. Shape: (n, outputs)."""
-        return self.mlp(torch.cat((normalised[:, -self.frame_size :], code), dim=1))
+    def act(self, normalized: torch.Tensor, code: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for a normalized history and a code. Shape: (n, outputs)."""
+        return self.mlp(torch.cat((normalized[:, -self.frame_size :], code), dim=1))
 
 
 class HistoryActor(nn.Module):
@@ -88,20 +88,20 @@ class HistoryActor(nn.Module):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Normalise observation groups for :meth:`evaluate`."""
+        """Normalize observation groups for :meth:`evaluate`."""
         history = inputs[0]
-        return [self.network.normalised(history)]
+        return [self.network.normalized(history)]
 
-    def evaluate(self, *normalised: torch.Tensor) -> torch.Tensor:
-        """Return the mean actions for normalised inputs, and set ``distribution``."""
-        history = normalised[0]
-        mean = self.network.act(history, self.code(*normalised))
+    def evaluate(self, *normalized: torch.Tensor) -> torch.Tensor:
+        """Return the mean actions for normalized inputs, and set ``distribution``."""
+        history = normalized[0]
+        mean = self.network.act(history, self.code(*normalized))
         self.distribution.update(mean)
         return mean
 
-    def code(self, *normalised: torch.Tensor) -> torch.Tensor:
+    def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the code that the policy acts on while it trains. Shape: (n, code_size)."""
-        history = normalised[0]
+        history = normalized[0]
         with torch.no_grad():
             return self.network.code(history)
 

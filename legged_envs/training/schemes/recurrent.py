@@ -42,9 +42,9 @@ class MemoryNetwork(nn.Module):
 
     def step(self, observation: torch.Tensor, state: State) -> tuple[torch.Tensor, ...]:
         """Return the mean actions (n, num_actions) for observations (n, size), and the state."""
-        normalised = self.obs_normalizer(observation)
-        after = cell_step(self.recurrent, normalised, state)
-        return self.mlp(torch.cat((normalised, after[0]), dim=1)), *after
+        normalized = self.obs_normalizer(observation)
+        after = cell_step(self.recurrent, normalized, state)
+        return self.mlp(torch.cat((normalized, after[0]), dim=1)), *after
 
 
 class LSTMNetwork(MemoryNetwork):
@@ -133,10 +133,10 @@ class MemoryActor(nn.Module):
 
         It also sets ``distribution``. Shape: (num_envs, size) → (num_envs, num_actions).
         """
-        normalised = self.obs_normalizer(observation)
-        after = cell_step(self.recurrent, normalised, self.state)
+        normalized = self.obs_normalizer(observation)
+        after = cell_step(self.recurrent, normalized, self.state)
         self._store(torch.stack(after))
-        mean = self.mlp(torch.cat((normalised, after[0]), dim=1))
+        mean = self.mlp(torch.cat((normalized, after[0]), dim=1))
         self.distribution.update(mean)
         return mean
 
@@ -151,27 +151,27 @@ class MemoryActor(nn.Module):
 
     @torch.no_grad()
     def normalize(self, observation: torch.Tensor) -> list[torch.Tensor]:
-        """Return normalised observations. Shape: (n, size)."""
+        """Return normalized observations. Shape: (n, size)."""
         return [self.obs_normalizer(observation)]
 
     def evaluate(
-        self, normalised: torch.Tensor, masks: torch.Tensor, *state: torch.Tensor
+        self, normalized: torch.Tensor, masks: torch.Tensor, *state: torch.Tensor
     ) -> torch.Tensor:
         """Return the mean actions of whole trajectories, and set ``distribution``.
 
         Args:
-            normalised: Normalised observations of all steps, without padding. Shape: (n, size).
+            normalized: Normalized observations of all steps, without padding. Shape: (n, size).
             masks: True where a trajectory has a step. Shape: (num_steps, num_trajectories).
             state: State before each trajectory. Each (1, num_trajectories, size).
 
         Returns:
-            Mean actions in the order of ``normalised``. Shape: (n, num_actions).
+            Mean actions in the order of ``normalized``. Shape: (n, num_actions).
         """
-        padded = normalised.new_zeros(*masks.shape, normalised.shape[1])
-        padded[masks] = normalised
+        padded = normalized.new_zeros(*masks.shape, normalized.shape[1])
+        padded[masks] = normalized
         before: Any = state if isinstance(self.recurrent, nn.LSTM) else state[0]
         outputs, _ = self.recurrent(padded, before)
-        mean = self.mlp(torch.cat((normalised, outputs[masks]), dim=1))
+        mean = self.mlp(torch.cat((normalized, outputs[masks]), dim=1))
         self.distribution.update(mean)
         return mean
 

@@ -28,7 +28,7 @@ class Scheme(Part, ABC):
     """Base class of the schemes that train an encoder of the observation history together with PPO.
 
     The actor reads the group ``policy``, which has a history. A scheme makes this actor, and trains
-    the encoder of its history on the same mini-batches as PPO, with a separate optimiser.
+    the encoder of its history on the same mini-batches as PPO, with a separate optimizer.
 
     Args:
         cfg: Completed options of the scheme.
@@ -44,7 +44,7 @@ class Scheme(Part, ABC):
     """The policy."""
 
     optimizer: torch.optim.Optimizer
-    """Optimiser of the encoder, and of the networks that only the scheme needs."""
+    """Optimizer of the encoder, and of the networks that only the scheme needs."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Scheme(Part, ABC):
         return Kept(observation[group], self.cfg.steps_per_env, mirror)
 
     def learn(self, done: Pass) -> Loss:
-        """Make one step of the scheme's optimiser."""
+        """Make one step of the scheme's optimizer."""
         loss, numbers = self.loss(done)
         assert loss is not None
         self.optimizer.zero_grad()
@@ -95,7 +95,7 @@ class Scheme(Part, ABC):
         return None, {self.name: loss, **numbers}
 
     def state(self) -> dict[str, Any]:
-        """Return the optimiser of the scheme, for checkpoints."""
+        """Return the optimizer of the scheme, for checkpoints."""
         return {"scheme_optimizer": self.optimizer}
 
 
@@ -136,7 +136,7 @@ class NextStepScheme(Scheme):
 
 
 def make_optimizer(cfg: SchemeCfg, *networks: torch.nn.Module) -> torch.optim.Optimizer:
-    """Make the optimiser of the networks that a scheme trains."""
+    """Make the optimizer of the networks that a scheme trains."""
     parameters: list[torch.nn.Parameter] = []
     for network in networks:
         parameters.extend(network.parameters())

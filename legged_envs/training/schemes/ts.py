@@ -7,7 +7,7 @@ history h learns to find that code,
 
     L = mean over samples of ‖φ(h) − μ(p)‖²,
 
-on the same rollouts, with a separate optimiser. On the robot the policy acts on φ(h). The
+on the same rollouts, with a separate optimizer. On the robot the policy acts on φ(h). The
 privileged observations are the task's group ``critic``.
 """
 
@@ -53,17 +53,17 @@ class TeacherActor(HistoryActor):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Normalise observation groups for :meth:`evaluate`."""
+        """Normalize observation groups for :meth:`evaluate`."""
         history, privileged, *rest = inputs
-        return [self.network.normalised(history), self.privileged_normalizer(privileged), *rest]
+        return [self.network.normalized(history), self.privileged_normalizer(privileged), *rest]
 
-    def code(self, *normalised: torch.Tensor) -> torch.Tensor:
+    def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the teacher's code; gradients flow to the teacher. Shape: (n, latent)."""
-        privileged = normalised[1]
+        privileged = normalized[1]
         return self.teacher_code(privileged)
 
     def teacher_code(self, privileged: torch.Tensor) -> torch.Tensor:
-        """Return the teacher's code of normalised privileged observations. Shape: (n, latent)."""
+        """Return the teacher's code of normalized privileged observations. Shape: (n, latent)."""
         return to_unit_length(self.teacher(privileged))
 
     def update_normalizers(self, *inputs: torch.Tensor) -> None:

@@ -607,7 +607,7 @@ def test_mdp_names_have_the_values_of_our_terms():
     env.reset(seed=0)
     env.step(ACTION)
     for name, ours in {
-        "joint_torques_l2": "torques",
+        "joint_torques_l2": "joint_torque",
         "lin_vel_z_l2": "lin_vel_z",
         "action_rate_l2": "action_rate",
     }.items():

@@ -22,6 +22,7 @@ from legged_envs.compat.legged_gym import (
     ObsBuf,
     task_registry,
 )
+from legged_envs.envs.changes import RENAMED_REWARDS
 from legged_envs.mdp import rewards
 
 N = 4
@@ -159,13 +160,17 @@ def test_the_example_is_the_manager_form_bit_for_bit(
     assert one.unwrapped.cost_names == other.unwrapped.cost_names
     assert one.unwrapped.cost_limits == other.unwrapped.cost_limits
     assert_same(one.reset(seed=1)[0], other.reset(seed=1)[0])
+    # LeggedGym-Ex's names, which were this package's names too.
+    legged_names = {f"reward/{new}": f"reward/{old}" for old, new in RENAMED_REWARDS.items()}
     rng, ends = np.random.default_rng(0), 0
     for t in range(300):
         action = (rng.uniform(-1, 1, (24, 12)) * (1.5 if t % 100 > 40 else 0.3)).astype(np.float32)
         step, expected = one.step(action), other.step(action)
         assert_same(step[:4], expected[:4], f"step {t}")
         log, logged = step[4].pop("log", {}), expected[4].pop("log", {})
-        assert_same({name: log[name] for name in logged}, logged, f"step {t}")
+        assert_same(
+            {name: log[legged_names.get(name, name)] for name in logged}, logged, f"step {t}"
+        )
         assert_same(step[4], expected[4], f"step {t}")
         ends += int((step[2] | step[3]).sum())
     assert ends > 18

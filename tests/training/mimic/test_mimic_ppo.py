@@ -120,7 +120,7 @@ def test_the_loss_is_ppos() -> None:
     with torch.no_grad():
         algorithm.actor.distribution.log_std_param.add_(0.05)
         algorithm.actor.distribution.log_free_std_param.add_(-0.3)
-        loss = algorithm._loss(batch, *algorithm._normalised(batch))[0].item()
+        loss = algorithm._loss(batch, *algorithm._normalized(batch))[0].item()
     mean = mean_actions(algorithm, batch_as_obs(batch)).double().numpy()
     distribution, has_reference = (
         algorithm.actor.distribution,

@@ -914,7 +914,10 @@ def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watch
     cfg = make_task_cfg(GO2)
     cfg.events["start"] = cfg.events.pop("reference")
     del cfg.events["push"]
-    cfg.rewards = {"imitate": cfg.rewards["reference_joint_pos"], "torques": cfg.rewards["torques"]}
+    cfg.rewards = {
+        "imitate": cfg.rewards["reference_joint_pos"],
+        "cheap": cfg.rewards["joint_torque"],
+    }
     monkeypatch.setattr(TaskMetrics, "EPISODE_SECONDS", 1.0)
     judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
     assert 0.0 < judge.run(do_nothing).clips["trot"].tracking <= 1.0

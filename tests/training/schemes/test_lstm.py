@@ -78,7 +78,7 @@ def test_the_update_sees_the_actions_of_the_rollout_although_episodes_ended_in_i
     assert algorithm.storage.dones[2, :2].all()
     rows = 0
     for batch in algorithm._draw():
-        actor_seen, _ = algorithm._normalised(batch)
+        actor_seen, _ = algorithm._normalized(batch)
         mean = algorithm.actor.evaluate(*actor_seen)
         torch.testing.assert_close(mean, batch.action_mean, rtol=1e-4, atol=1e-5)
         rows += len(mean)

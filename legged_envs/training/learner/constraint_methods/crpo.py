@@ -1,8 +1,8 @@
-"""CRPO: constraint-rectified policy optimisation (Xu et al. 2021, arXiv 2011.05869)."""
+"""CRPO: constraint-rectified policy optimization (Xu et al. 2021, arXiv 2011.05869)."""
 
 import torch
 
-from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, standardised
+from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, standardized
 
 
 class CRPO(ConstraintMethod):
@@ -17,7 +17,7 @@ class CRPO(ConstraintMethod):
         worst = int(self.excess.argmax())
         if self.excess[worst] <= self.cfg.tolerance:
             return advantages
-        return -standardised(cost_advantages[..., worst : worst + 1])
+        return -standardized(cost_advantages[..., worst : worst + 1])
 
     def report(self) -> dict[str, torch.Tensor]:
         """Return 1 for the cost that was lowered, 0 for the others."""

@@ -2,7 +2,7 @@
 
 import torch
 
-from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, standardised
+from legged_envs.training.learner.constraint_methods.method import ConstraintMethod, standardized
 
 
 class FixedPenalty(ConstraintMethod):
@@ -14,8 +14,8 @@ class FixedPenalty(ConstraintMethod):
     """
 
     def weigh(self, advantages: torch.Tensor, cost_advantages: torch.Tensor) -> torch.Tensor:
-        """Return the advantages of the penalised reward."""
+        """Return the advantages of the penalized reward."""
         weight = self.cfg.penalty
         num_costs = cost_advantages.shape[-1]
-        penalties = standardised(cost_advantages).sum(-1, keepdim=True)
+        penalties = standardized(cost_advantages).sum(-1, keepdim=True)
         return (advantages - weight * penalties) / (1.0 + weight * num_costs)

@@ -1,4 +1,4 @@
-"""FOCOPS: first-order constrained optimisation in policy space (Zhang et al. 2020, 2002.06506)."""
+"""FOCOPS: first-order constrained optimization in policy space (Zhang et al. 2020, 2002.06506)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from legged_envs.training.learner.constraint_methods.method import (
     ConstraintMethod,
     Sample,
-    standardised,
+    standardized,
 )
 
 LARGEST_EXCESS = 1.0
@@ -35,7 +35,7 @@ class FOCOPS(ConstraintMethod):
 
     def weigh(self, advantages: torch.Tensor, cost_advantages: torch.Tensor) -> torch.Tensor:
         """Return A − Σ ν_k A_k, with A_k divided by its standard deviation."""
-        penalties = standardised(cost_advantages) @ self.nu
+        penalties = standardized(cost_advantages) @ self.nu
         return advantages - penalties.unsqueeze(-1)
 
     def loss(self, sample: Sample) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""IPO: interior-point policy optimisation (Liu et al. 2020, arXiv 1910.09615)."""
+"""IPO: interior-point policy optimization (Liu et al. 2020, arXiv 1910.09615)."""
 
 import torch
 

@@ -81,7 +81,7 @@ class ConstraintMethod:
         """Return the advantages that the policy ascends. Shape: that of ``advantages``.
 
         Args:
-            advantages: Standardised advantages of the reward. Shape: (steps, num_envs, 1).
+            advantages: Standardized advantages of the reward. Shape: (steps, num_envs, 1).
             cost_advantages: Advantages of the costs, with mean 0. Shape: (steps, num_envs, K).
         """
         return advantages
@@ -111,7 +111,7 @@ def clipped_surrogate(sample: Sample) -> torch.Tensor:
     return -torch.min(advantages * sample.ratio, advantages * clipped).mean()
 
 
-def standardised(cost_advantages: torch.Tensor) -> torch.Tensor:
+def standardized(cost_advantages: torch.Tensor) -> torch.Tensor:
     """Return cost advantages divided by their standard deviations, or by 1 if these are less.
 
     1 is the cost of one step at the limit. Without this bound, costs that are nearly constant would

@@ -1,4 +1,4 @@
-"""N-P3O: P3O with normalised cost advantages (Lee et al. 2023, arXiv 2309.15430)."""
+"""N-P3O: P3O with normalized cost advantages (Lee et al. 2023, arXiv 2309.15430)."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,8 +46,8 @@ class NP3O(ConstraintMethod):
 
     def loss(self, sample: Sample) -> torch.Tensor:
         """Return L_reward + κ Σ_k (E[max(r A_k, clip(r) A_k)] + J_k − 1)⁺ / σ_k."""
-        normalised = replace(sample, cost_advantages=sample.cost_advantages / self.std)
-        broken = cost_surrogate(normalised) + self.excess / self.std
+        normalized = replace(sample, cost_advantages=sample.cost_advantages / self.std)
+        broken = cost_surrogate(normalized) + self.excess / self.std
         penalty = broken.clamp(min=0.0).sum()
         return clipped_surrogate(sample) + self.kappa.item() * penalty
 

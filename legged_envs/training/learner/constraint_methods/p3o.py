@@ -1,4 +1,4 @@
-"""P3O: penalised proximal policy optimisation (Zhang et al. 2022, arXiv 2205.11814)."""
+"""P3O: penalized proximal policy optimization (Zhang et al. 2022, arXiv 2205.11814)."""
 
 import torch
 
