@@ -10,9 +10,17 @@ from made_clips import as_motion, walk, write_csv
 
 from legged_envs.envs import unwrap
 from legged_envs.evaluation.metrics.mimic import motion_of
-from legged_envs.motions import MotionFiles, MotionLibrary, StartCfg, StartSampler
+from legged_envs.motions import (
+    MotionFiles,
+    MotionLibrary,
+    StartCfg,
+    StartSampler,
+    inspect_motion,
+    suspicions,
+)
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1_29
+from tools.motions.long_walk import WALK, Tour, default_stance, long_walk, write_table
 
 SECONDS = 40.0
 
@@ -81,3 +89,20 @@ def test_a_task_imitates_a_long_clip_from_where_it_fails(long_clip):
     assert not torch.equal(sampler.probabilities, uniform)
     assert sampler.probabilities.sum().item() == pytest.approx(1.0)
     envs.close()
+
+
+def test_the_long_walk_is_a_table_that_a_robot_can_walk(tmp_path):
+    """Its first seconds; the whole way is that of its plan."""
+    made = long_walk(2.0)
+    write_table(tmp_path / "walk.csv", made)
+    table = np.loadtxt(tmp_path / "walk.csv", delimiter=",")
+    assert table.shape == (61, 36)
+    [motion] = MotionFiles([tmp_path / "walk.csv"], rate=30.0)(G1_29)
+    assert torch.allclose(motion.joint_pos, made.joint_pos, atol=1e-5)
+    assert not inspect_motion(motion, G1_29).problems() and not suspicions(motion, G1_29)
+    tour = Tour(WALK, default_stance(G1_29))
+    times = torch.linspace(0.0, 20.0, 2001, dtype=torch.float64)
+    place, yaw = tour._course(times)
+    speed = place.diff(dim=0).norm(dim=1) / 0.01
+    assert speed.min() > 0.54 and speed.max() < 0.71 and 11.5 < speed.mean() * 20.0 < 13.0
+    assert yaw[1000] == pytest.approx(1.6, abs=0.01) and yaw[-1] == pytest.approx(0.0, abs=0.01)

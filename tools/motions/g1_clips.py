@@ -28,14 +28,21 @@ def g1_clips() -> list[Clip]:
     stand = Planted((Key(0.0, stance.base_height),), stance)
     return [
         Clip("stand", G1_29, 2.0, stand, loop=True, massive_axes=2),
-        Clip("march", G1_29, 2 * MARCH.period, _march(stance), loop=True, massive_axes=3),
+        Clip(
+            "march",
+            G1_29,
+            2 * MARCH.period,
+            with_swinging_arms(Walk(MARCH, stance)),
+            loop=True,
+            massive_axes=3,
+        ),
         Clip("squat", G1_29, 3.0, _squat(stance), loop=True, massive_axes=2),
         Clip("wave", G1_29, 4.5, _wave(stance), loop=True, massive_axes=2),
     ]
 
 
-def _march(stance: Stance) -> Gesturing:
-    """Return a march in which each arm swings forward with the other side's knee.
+def with_swinging_arms(walk: Walk) -> Gesturing:
+    """Return a walk in which each arm swings forward with the other side's knee.
 
     The elbow bends as the arm swings, and the chest turns a little with the arms.
     """
@@ -43,15 +50,15 @@ def _march(stance: Stance) -> Gesturing:
     # phase.
     left_arm = Swing(
         {"left_shoulder_pitch_joint": 0.4, "left_elbow_joint": 0.25, "waist_yaw_joint": 0.08},
-        period=MARCH.period,
+        period=walk.gait.period,
         phase=KNEE_UP["right"] + 0.25,
     )
     right_arm = Swing(
         {"right_shoulder_pitch_joint": 0.4, "right_elbow_joint": 0.25},
-        period=MARCH.period,
+        period=walk.gait.period,
         phase=KNEE_UP["left"] + 0.25,
     )
-    return Gesturing(Walk(MARCH, stance), G1_29, (left_arm, right_arm))
+    return Gesturing(walk, G1_29, (left_arm, right_arm))
 
 
 def _squat(stance: Stance) -> Gesturing:
