@@ -472,6 +472,19 @@ def test_a_policy_of_rl_sar_acts_as_in_its_own_loop(priority: str, tmp_path: Pat
     assert_same_targets(core, policy, SarLoop(description), steps=60)
 
 
+@pytest.mark.parametrize(("section", "is_other"), [("b2/robot_lab", True), ("go2/him", False)])
+def test_a_policy_of_rl_sar_for_another_robot_is_told(
+    section: str, is_other: bool, tmp_path: Path
+) -> None:
+    """The B2 has joints of the same names as the Go2."""
+    description = write(tmp_path / "config.yaml", {section: sar_config()})
+    path = save_network(tmp_path / "policy.pt", network(135, 12), 135)
+    policy, _, _ = policy_and_task(GO2, path, description=description)
+    assumed = policy.contract["foreign"]["assumed"]
+    told = [line for line in assumed if "'b2'" in line and "'go2'" in line]
+    assert bool(told) == is_other
+
+
 def test_what_rl_sar_leaves_out_is_not_clipped_and_a_number_too_large_is_named(
     tmp_path: Path,
 ) -> None:

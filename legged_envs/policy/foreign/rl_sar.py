@@ -85,6 +85,7 @@ def read(fields: Fields, robot: RobotCfg) -> ForeignContract:
     config = Fields(fields.file, own, f"{next(iter(fields.values))}.")
     size = config.whole("num_of_dofs", most=1_000)
     joints = _read_joints(config, robot, size, assumed)
+    _note_other_robot(fields, robot, assumed)
     default = config.numbers("default_dof_pos", size)
     wheels = _read_wheels(config, size)
     offset = [0.0 if i in wheels else angle for i, angle in enumerate(default)]
@@ -143,6 +144,18 @@ def _read_joints(config: Fields, robot: RobotCfg, size: int, assumed: list[str])
             f"{size}: give each joint one"
         )
     return tuple(motors[i] for i in mapping)
+
+
+def _note_other_robot(fields: Fields, robot: RobotCfg, assumed: list[str]) -> None:
+    """Say that the policy was made for another robot, which may have joints of the same names.
+
+    The only section of a file is called after the robot and the policy: ``go2/himloco``.
+    """
+    named, slash, _ = next(iter(fields.values)).partition("/")
+    # A file of the G1 is for its 12 or its 29 joints.
+    is_same = robot.name == named or robot.name.startswith(f"{named}_")
+    if slash and not is_same:
+        assumed.append(f"the file is of the robot {named!r}, and its policy moves {robot.name!r}")
 
 
 def _read_wheels(config: Fields, size: int) -> tuple[int, ...]:
