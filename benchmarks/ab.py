@@ -43,7 +43,7 @@ SUM_OF_OBSERVATIONS = "sum of observations"
 """Figure that is equal in checkouts with the same results."""
 
 Figures = dict[str, tuple[list[float], list[float]]]
-"""Figures of every round, by quantity: those of the checkout before, and those of the one after."""
+"""Times of every round, by quantity: of the earlier checkout, and of the later checkout."""
 
 
 class Tree:
@@ -208,7 +208,7 @@ def measure_start(trees: tuple[Tree, Tree], task_id: str, rounds: int) -> Figure
 def take_turns(
     trees: tuple[Tree, Tree], label: str, rounds: int, run: Callable[[Tree], dict[str, float]]
 ) -> Figures:
-    """Measure two checkouts in alternating rounds, after one that warms up.
+    """Measure two checkouts in alternating rounds, after a round for warming up.
 
     Args:
         trees: The checkouts.

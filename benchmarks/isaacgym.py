@@ -1,4 +1,4 @@
-"""What the Isaac Gym API costs: a task in legged_gym's style against the raw engine.
+"""Measures the cost of the Isaac Gym API: a task in legged_gym's style against the raw engine.
 
 The raw engine replays the torques of the task. The two take turns in one process with one thread.
 The figures are medians of the ratios of CPU time within a control step, and the time of the task's

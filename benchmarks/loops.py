@@ -1,4 +1,4 @@
-"""What :mod:`benchmarks.throughput` times: environments in a long run, and physics alone."""
+"""Loops that :mod:`benchmarks.throughput` times: environments in a long run, and only physics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EnvLoop:
     Args:
         task_id: Id of the task.
         num_envs: Number of environments.
-        wrap: Adds wrappers to those of ``gymnasium.make_vec``.
+        wrap: Adds wrappers to the wrappers of ``gymnasium.make_vec``.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class EnvLoop:
 
 
 class RawLoop(ABC):
-    """Physics alone: the same model, from the states and with the targets of an environment's run.
+    """Only physics: the model of an environment, from the states and with the targets of its run.
 
     It has no resets. Loading states and writing targets is not timed.
     """
@@ -195,7 +195,7 @@ class RawLoop(ABC):
 
 
 class BatchLoop(RawLoop):
-    """The batch engine alone.
+    """Only the batch engine.
 
     Args:
         env: Environments with the model.

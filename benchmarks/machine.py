@@ -1,4 +1,4 @@
-"""What the figures of a benchmark depend on."""
+"""Describes the machine and the versions on which the results of a benchmark depend."""
 
 from __future__ import annotations
 

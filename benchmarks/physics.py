@@ -1,4 +1,4 @@
-"""What each physics setting costs in time, and what it does to a walking robot.
+"""Measures the time of each physics setting, and its effect on a walking robot.
 
 Time: batches with one variant each go through the same recorded walk in alternating order. The
 figures are medians over rounds and medians of the ratios to the default within a round. Walk: the

@@ -34,7 +34,7 @@ class Walk:
     """The walk of a policy in a variant."""
 
     evaluation: VelocityEvaluation
-    """What ``legged-envs eval`` measures."""
+    """Metrics of ``legged-envs eval``."""
 
     foot_depth: float
     """Depth of the deepest foot in the ground, m, mean over time, falls included."""

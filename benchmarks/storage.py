@@ -41,7 +41,7 @@ NUM_MINI_BATCHES = 4
 WARM_UP_ROUNDS = 2
 """Rounds that do not count."""
 BATCH_LIMIT = 1.15
-"""Limit of the time of an epoch of ``mini_batch_generator`` over that of indexing by hand."""
+"""Limit of the time of an epoch of ``mini_batch_generator``, relative to indexing by hand."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "PPO": {
         "ref_obs_shape": None,
@@ -172,7 +172,7 @@ def _compare(
 
 
 def _random_transition(storage: RolloutStorageMM) -> Transition:
-    """Return a transition with random fields; the storage takes those that it keeps."""
+    """Return a transition with random fields; the storage copies the fields that it keeps."""
     num_envs = storage.num_envs
     device = storage.device
 

@@ -1,4 +1,5 @@
-"""What rough ground costs: a step against one on a plane, a height scan, the field, and memory.
+"""Measures the cost of rough ground: a step relative to a step on a plane, a height scan, the
+field, and memory.
 
 Environments with the same number of robots step in alternating order in one process. The figures
 are medians of the ratios within a round::

@@ -72,8 +72,9 @@ figures["make_vec_warm_s"] = warm_s
 figures["increase_mb"] = memory("VmRSS") - figures["process_mb"] if linux else None
 print(json.dumps(figures))
 """
-"""Program of a fresh process: what one batch costs to import, make and hold, and what a second
-adds."""
+"""Program of a fresh process: measures import, creation and memory of one batch, and of a second
+batch.
+"""
 
 
 def measure_throughput(task_id: str, num_envs: int, rounds: int) -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _run_single(env: gym.Env, actions: Sequence[np.ndarray]) -> float:
 def measure_startup(task_id: str, num_envs: int) -> dict[str, Any]:
     """Measure time and memory of making environments in a fresh process.
 
-    Memory is measured on Linux alone, and None elsewhere.
+    Memory is measured only on Linux, and is None on other systems.
 
     Args:
         task_id: Id of the task.

@@ -22,7 +22,9 @@ WRAPPER_LIMITS = {64: (25.0, 0.03), 1024: (0.0, 0.03)}
 Each is a time, µs, and a share of the environment's own time; the limit is their sum.
 """
 SCALING_LIMIT = 1.05
-"""Limit of the time per environment step over that of the smallest batch: 1 is linear."""
+"""Limit of the time per environment step, relative to the smallest batch. 1: the time is linear in
+the number of environments.
+"""
 MEMORY_LIMIT_MB = 1500.0
 """Limit of the resident memory of a process with ``PROBE_ENVS`` environments, MB."""
 STARTUP_LIMIT_S = 3.0

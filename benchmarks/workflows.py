@@ -1,4 +1,4 @@
-"""What a control step costs in each form of one task, against the form with managers.
+"""Measures a control step in each form of one task, relative to the form with managers.
 
 All forms take turns within every round of one process, over the same actions. The figures are
 medians over the rounds and medians of the ratios within a round::

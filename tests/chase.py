@@ -97,7 +97,7 @@ class Chase:
 def chase_by_hand(
     critic: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
-    """What moves the point onto its target, as far as it reaches: a teacher."""
+    """Return the action of a teacher: it moves the point to its target, as far as an action reaches."""
     return ((reference[:, :2] * mask - critic[:, :2]) / 0.3).clamp(-1.0, 1.0)
 
 

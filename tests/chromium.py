@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def chromium() -> str | None:
-    """A Chromium: that of the environment variable CHROMIUM, of the system, or what Playwright has fetched."""
+    """Return the path of a Chromium: from the environment variable CHROMIUM, of the system, or fetched by Playwright. None: there is no Chromium."""
     names = [
         os.environ.get("CHROMIUM"),
         *map(shutil.which, ("chromium", "google-chrome", "chromium-browser")),

@@ -26,7 +26,7 @@ torch.set_num_threads(1)
 def keep_to_one_core() -> None:
     """Give each worker of pytest-xdist a core if there are as many workers as cores.
 
-    Otherwise the threads of one worker, which physics and trainings start for each core, wait for those of the others.
+    Otherwise the threads of one worker, which physics and trainings start for each core, wait for the threads of the other workers.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker or not hasattr(os, "sched_setaffinity"):

@@ -1,4 +1,4 @@
-"""The registered task in five more forms, those of ``examples/workflows``."""
+"""The registered task in the five other forms of ``examples/workflows``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task in the style of legged_gym, for the tests of legged_envs.compat.isaac_gym: it knows of ``isaacgym`` alone.
+"""A task in the style of legged_gym, for the tests of legged_envs.compat.isaac_gym: it imports only ``isaacgym``.
 
 As a script it steps the task with random actions: ``legacy_task.py --num_envs 8 --steps 5 --headless``."""
 

@@ -1,4 +1,4 @@
-"""What pages show in a terminal, run: few robots, for a moment, and nothing that needs a network or a display."""
+"""Runs the commands of the documentation: with few robots, for a moment, and without a network or a display."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SAME_ON_EVERY_PAGE = (
     "pip install legged-envs[",
     "python -m benchmarks.",
 )
-"""Beginnings of commands that use nothing of what a page makes: in the same words, they run for the first page alone."""
+"""Beginnings of commands that need no files of a page: identical commands run only for the first page."""
 SCRIPT_FOR_ISAAC_GYM = """
 from isaacgym import gymapi, gymutil
 args = gymutil.parse_arguments(custom_parameters=[{"name": "--task"}, {"name": "--headless", "action": "store_true"}])
@@ -76,7 +76,7 @@ ENGINE = "from legged_envs.sim.engines.mujoco import MujocoSimulation as MySimul
 """Stands where the page has the engine of another package."""
 
 OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")
-"""Packages that pages make; those without a file of their own are known by these names."""
+"""Packages that pages make; packages without a file are known by these names."""
 
 
 def small_train(cfg: TrainCfg) -> Path:
@@ -238,7 +238,7 @@ class Terminal:
             assert stop.code in (None, 0), (what, *given, stop.code)
 
     def _make(self, *words: str) -> None:
-        """What a target runs of this package; tools are those that the tests are run by, releases take minutes."""
+        """Return the commands of a make target that run this package, without test tools and releases, which take minutes."""
         for line in self._process("make", "-n", *words, cwd=ROOT).splitlines():
             if line.startswith(".venv/bin/legged-envs "):
                 self.run(line)
@@ -267,7 +267,7 @@ class Terminal:
         self.add_path(folder / "src")
 
     def add_path(self, path: Any) -> None:
-        """Let this process and those that it starts import from there."""
+        """Let this process and its children import from there."""
         self._paths.insert(0, str(path))
         self._patch.syspath_prepend(path)
 
@@ -296,7 +296,7 @@ class Terminal:
 
 
 def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """A terminal in a new folder; what is made there is closed and forgotten after it."""
+    """A terminal in a new folder; environments and registrations of the page are removed after it."""
     folder = folder / "clone"
     folder.mkdir()
     (folder.parent / "before").symlink_to(ROOT)

@@ -1,4 +1,4 @@
-"""The benchmarks of a checkout: they measure what they say, refuse what cannot work, and leave no files behind."""
+"""The benchmarks of a checkout: they measure the documented quantities, refuse impossible options, and leave no files behind."""
 
 from __future__ import annotations
 

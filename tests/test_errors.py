@@ -1,4 +1,4 @@
-"""Mistakes of the user are told from defects of the code."""
+"""Mistakes of the user are distinguished from defects of the code."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What surrounds a release: versions, the wheel's size, its smoke tests, and the files that hosting services read."""
+"""Files of a release: versions, the wheel's size, its smoke tests, and the files that hosting services read."""
 
 import os
 import re
@@ -65,7 +65,7 @@ def test_forms_of_issues_have_what_github_needs(name: str) -> None:
 
 
 def windows_clone(folder: Path) -> Path:
-    """Copy what the archives are made of, with a text file in place of the link, as Git on Windows writes it."""
+    """Copy the files of the archives, with a text file instead of the link, as Git on Windows writes it."""
     for name in ("legged_envs", "wrappers"):
         skipped = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skipped)

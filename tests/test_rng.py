@@ -61,7 +61,7 @@ def streams(num_envs: int, seed: int | list[int] = 0) -> RandomStreams:
 
 
 def stream_that_draws(words: list[int]) -> Stream:
-    """A stream whose first draw in environment i is the 64-bit word ``words[i]``."""
+    """A stream with the 64-bit word ``words[i]`` as its first draw in environment i."""
     stream = Stream("chosen", len(words), CPU)
     keys = [signed(unmix(word) - GOLDEN_GAMMA & WORD) for word in words]
     stream.load_state_dict(

@@ -69,7 +69,7 @@ def robot_of(folder: Path, clip_commands: bool = False) -> ContractRobot:
 
 
 def state_of(robot: Any, names: list[str]) -> SimpleNamespace:
-    """What RoboGauge tells a robot, of the robot of ``examples/deploy.py``."""
+    """Return RoboGauge's measurements for the robot of ``examples/deploy.py``."""
     quat, gyro, q, dq, _ = robot.read()
     order = [names.index(name) for name in JOINT_ORDER]
     joint = SimpleNamespace(pos=q[order], vel=dq[order])
@@ -365,7 +365,7 @@ class StressPipeline:
         return {"scores": {}, key: {"summary": {"terrain_quality_score": score}}}
 """,
 }
-"""A RoboGauge whose score is the first target of the front left calf."""
+"""A stand-in for RoboGauge that returns the first target of the front left calf as its score."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What objects say of themselves, and what configurations refuse."""
+"""Texts of objects (``repr`` and ``str``), and wrong fields that configurations refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small environments whose every number is known, for the tests of the wrappers."""
+"""Small environments with known numbers, for the tests of the wrappers."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @contextmanager
 def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
-    """A page, whose frames the test calls one by one: no thread but the server's, and no waiting for time."""
+    """A page that a test draws frame by frame: only the server has a thread, and nothing waits for time."""
     policy, port = load_shipped_policy(task), free_port()
     cfg = make_task_cfg(task)
     cfg.curriculum = {}
@@ -55,7 +55,7 @@ def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
 
 
 class Page:
-    """What a browser does, without one: it knows every control and scene node by what the server sent."""
+    """A stand-in for a browser: it records every control and scene node that the server sends."""
 
     def __init__(self, view: Any):
         self._panel, port = view.panel, view.port

@@ -41,7 +41,7 @@ def rows(tree: Any, index: Any) -> Any:
 
 
 def assert_equal(one: Any, other: Any, where: str = "") -> None:
-    """Asserts that two trees of NumPy arrays are equal in their keys, types and every number, but for the clock's."""
+    """Asserts that two trees of NumPy arrays have equal keys, types and numbers, except times of the clock."""
     if isinstance(one, dict):
         assert set(one) == set(other), where
         for key in set(one) - {"t"}:

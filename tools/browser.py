@@ -38,7 +38,7 @@ QUANTITIES = (
     *("command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock", "height_scan"),
     *("gait", "gait_style", "clock_sin", "clock_cos"),
 )
-"""Observation terms that the page computes: those of `web/src/loop.ts`."""
+"""Observation terms that the page computes, in `web/src/loop.ts`."""
 JOINT_COSTS = {"joint_velocity": "velocity_limits", "joint_torque": "torque_limits"}
 """Costs of joints that exceed a limit, mapped to the field of the robot that has the limit."""
 MAX_TILT = 0.35
@@ -202,7 +202,7 @@ def _is_known(term: ObservationEntry) -> bool:
 
 
 def page_html(task_ids: list[str]) -> str:
-    """Return the part of the page that shows the robots.
+    """Return the HTML of the robots' part of the page.
 
     Args:
         task_ids: Ids of the tasks whose policies can be chosen.

@@ -1,4 +1,4 @@
-"""What MkDocs gets in addition to ``mkdocs.yml``.
+"""Hooks of MkDocs, in addition to ``mkdocs.yml``.
 
 Docstrings become Markdown; the docstring of a term lists the tasks that use the term. Pages get the
 help of the command line, the table of ids and the videos of the gallery. Every link of the finished
@@ -198,7 +198,7 @@ def _prose_as_markdown(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return text whose characters are not read as Markdown; names of ``*args`` stay."""
+    """Return text with escaped Markdown characters; names of ``*args`` stay."""
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if not _STARRED_ARGUMENT.match(line):

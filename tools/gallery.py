@@ -101,7 +101,7 @@ class Film:
     columns: int | None = None
     """Number of tiles next to each other. None: the ground is flat."""
     terrain: str | None = None
-    """Kind of all tiles. None: that of the task."""
+    """Kind of all tiles. None: the mixture of the task."""
 
     def write(self, path: Path) -> None:
         """Write the film to an mp4 file."""

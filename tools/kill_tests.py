@@ -1,4 +1,5 @@
-"""Kill processes of a training with SIGKILL, and check that the training ends as if nothing was.
+"""Kill processes of a training with SIGKILL, and check that the training ends with the same result
+as without the kill.
 
 ``torchrun --max-restarts`` runs a small training with two processes. One of them is killed in the
 middle of a rollout, of an update, or of the writing of a checkpoint. For each kill the script

@@ -60,7 +60,7 @@ NOT_CODE = (
 
 @dataclass
 class Figures:
-    """What is counted in a file, or in several."""
+    """Counts of a file, or of several files."""
 
     lines: int = 0
     """Lines of code, without blank lines, comments and docstrings."""
@@ -121,8 +121,8 @@ def statement_lists(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 def shared_docstrings(tree: ast.AST) -> Iterator[int]:
     """Yield the line of each docstring that stands under several assignments.
 
-    Tools give such a docstring to the last assignment alone. A blank line separates assignments
-    that need no docstring from one that has it.
+    Tools assign such a docstring only to the last assignment. A blank line separates assignments
+    without a docstring from an assignment with a docstring.
     """
     for statements in statement_lists(tree):
         for index in range(1, len(statements)):

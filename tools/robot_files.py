@@ -163,7 +163,7 @@ def passes(result: dict[str, Any]) -> bool:
 
 
 def stands(result: dict[str, Any]) -> bool:
-    """Return True if a robot passes and none of the 64 fell, whatever its number of feet."""
+    """Return True if a robot passes and none of its 64 copies fell, with any number of feet."""
     return passes(result) and result["fell"] == 0
 
 
@@ -179,7 +179,7 @@ def row_of(name: str, result: dict[str, Any]) -> str:
 
 
 def run_in_process(path: Path) -> dict[str, Any]:
-    """Try a robot in a process of its own, which may crash or hang."""
+    """Try a robot in a separate process, which may crash or hang."""
     words = [sys.executable, "-m", "tools.robot_files", "--one", str(path)]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT)

@@ -66,7 +66,7 @@ STAIRS_LEVEL = 4
 
 
 class Tile(NamedTuple):
-    """What one part of the image shows."""
+    """Contents of one part of the image."""
 
     task_id: str
     """Task with a pretrained policy."""
@@ -141,7 +141,7 @@ def _write_name(image: Image.Image, name: str) -> None:
 
 
 def _join(images: tuple[Image.Image, ...]) -> Image.Image:
-    """Return one image with those of all robots, in rows."""
+    """Return one image that joins the images of all robots, in rows."""
     num_rows = -(-len(images) // COLUMNS)
     width, height = TILE
     sheet = Image.new("RGB", (COLUMNS * width, num_rows * height))

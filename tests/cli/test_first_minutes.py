@@ -1,4 +1,4 @@
-"""What a user meets first: suggestions for wrong options, the demo, views of `play`, completion, other names."""
+"""The first minutes of a user: suggestions for wrong options, the demo, views of `play`, completion, other names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ G1 = "Legged/G1-Flat-v0"
 
 @pytest.fixture
 def never(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No environment can be made: what a command refuses, it refuses before any work."""
+    """Makes the creation of environments fail: a command must refuse bad options before any work."""
     monkeypatch.setattr("gymnasium.make_vec", lambda *args, **kwargs: pytest.fail("it was made"))
 
 
 def refused(words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What ``legged-envs`` prints in its one line of error."""
+    """Return the one line of error that ``legged-envs`` prints."""
     with pytest.raises(SystemExit) as stop:
         cli.main(words.split())
     printed = capsys.readouterr().err

@@ -79,7 +79,7 @@ class MimicStill(torch.nn.Module):
 def write_run(
     folder: Path, task_id: str = GO2, changes: dict[str, Any] | None = None, **entries: Any
 ) -> Path:
-    """A run folder with a policy for ``task_id`` with ``changes``; ``entries`` replace those of its contract."""
+    """A run folder with a policy for ``task_id`` with ``changes``; ``entries`` replace entries of its metadata."""
     folder.mkdir()
     core = make_core(override(make_task_cfg(task_id), changes or {}), 1)
     groups = ACTOR_GROUPS if task_id == MIMIC else ("policy",)
@@ -93,7 +93,7 @@ def write_run(
 
 @pytest.fixture
 def never(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No environment can be made: what a command refuses, it refuses before any work."""
+    """Makes the creation of environments fail: a command must refuse bad options before any work."""
 
     def fail(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("an environment was made")
@@ -552,7 +552,7 @@ def test_a_policy_file_says_its_task_and_old_ones_no_changes():
 
 
 def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
-    """What ``legged-envs`` prints in its one line of error."""
+    """Return the one line of error that ``legged-envs`` prints."""
     with pytest.raises(SystemExit) as stop:
         cli.main(words.split() if isinstance(words, str) else words)
     printed = capsys.readouterr()

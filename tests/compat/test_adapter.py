@@ -1,4 +1,4 @@
-"""What all forms of a task share: registration, changes by path, saved state."""
+"""Properties of all forms of a task: registration, changes by path, saved state."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def deploy_example() -> ModuleType:
 
 
 def walk_in_python(folder: Path, seconds: float) -> list[float]:
-    """Where the base is after the same walk with `examples/deploy.py`."""
+    """Return the position of the base, m, after the same walk with `examples/deploy.py`."""
     deploy = deploy_example()
     controller = deploy.Controller(str(folder / ONNX_FILE))
     robot = deploy.Robot(str(folder / SCENE_FILE), controller.about)

@@ -1,4 +1,4 @@
-"""The documentation: what its pages show runs, its reference has every public name, its tables say what is so."""
+"""The documentation: the code of its pages runs, its reference has every public name, and its tables are right."""
 
 from __future__ import annotations
 
@@ -233,11 +233,11 @@ OTHERS_NAMES = {
     "legged_envs.compat.isaac_gym.terrain_utils",
     "legged_envs.compat.isaac_gym.torch_utils",
 }
-"""Modules whose names are those of Isaac Gym's documentation; docs/isaacgym.md lists them."""
+"""Modules with the names of Isaac Gym's documentation; docs/isaacgym.md lists them."""
 
 
 def public_modules() -> list[ModuleType]:
-    """The modules that say in ``__all__`` what is public, and that of the wrappers, whose imports do."""
+    """Public modules: modules with ``__all__``, and the module of the wrappers, where all imports are public."""
     files = [
         path for folder in ("legged_envs", "wrappers") for path in (ROOT / folder).rglob("*.py")
     ]
@@ -249,7 +249,7 @@ def public_modules() -> list[ModuleType]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """By the rule in docs/reference/index.md; what a package without ``__all__`` has are the classes it imports."""
+    """Return the public names of a module by the rule in docs/reference/index.md; of a package without ``__all__``, the classes that it imports."""
     public = {name: value for name, value in vars(module).items() if name[0] != "_"}
     classes = [name for name, value in public.items() if inspect.isclass(value)]
     own = [
@@ -299,7 +299,7 @@ def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path, mon
 
 
 def check_pages(site: Path) -> None:
-    """What docstrings and help become on their pages."""
+    """Return docstrings and help texts as they stand on their pages."""
     robot = (site / "reference" / "robot.html").read_text()
     for name in ("lin_vel_b", "projected_gravity"):
         assert f'id="legged_envs.sim.RobotState.{name}"' in robot
@@ -481,7 +481,7 @@ class Documented(NamedTuple):
     name: str
     function: Any
     said: tuple[str, str, str]
-    """Its docstring, and those of its class and module, which say what holds for all in them."""
+    """Return the docstrings of an object, its class and its module, which describe common properties."""
 
 
 @cache
@@ -532,8 +532,7 @@ CHECKS = {
 
 
 def raised_by(function: Any) -> set[str]:
-    """The errors that a function's own lines raise, and those of ``checks`` that it calls, but for what it catches, and
-    what is to be overridden."""
+    """Return the errors that a function raises in its own lines and by calls of ``checks``, without errors that it catches and errors of methods that must be overridden."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     caught = {
         id(inner)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the wrappers run and print what they say."""
+"""The examples in the docstrings of the wrappers run and print their documented output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The examples without a library of their own run as they stand, with few robots; those with one are in its adapter's
-tests."""
+"""The examples without an RL library run unchanged, with few robots. Examples of a library are tested with the adapter of that library."""
 
 import re
 import runpy

@@ -132,7 +132,7 @@ def test_a_schedule_moves_any_path_piece_by_piece_and_is_resumed(make_vec: Any) 
 
 
 def test_a_term_that_comes_as_another_goes_is_refused(make_vec: Any) -> None:
-    """As many weights as before would be those of other terms."""
+    """With another set of terms, the old weights would belong to other terms."""
     env = make_vec(2, cfg={"rewards.lin_vel_z.weight": 0.0})
     env.reset(seed=0)
     before = env.unwrapped.rewards.weights

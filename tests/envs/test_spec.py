@@ -1,4 +1,4 @@
-"""What Gymnasium keeps of an environment and does around it: specifications, seeds and films."""
+"""Gymnasium's specifications, seeds and videos of an environment."""
 
 from __future__ import annotations
 

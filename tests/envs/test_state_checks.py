@@ -163,7 +163,7 @@ def part(state: dict[str, Any], wrapper: str) -> dict[str, Any]:
 
 
 def find(tree: Any, key: str) -> dict[str, Any]:
-    """The first dict in nested ones that has a key."""
+    """Return the first of nested dicts that has a key."""
     waiting = [tree]
     while waiting:
         each = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""Crosschecks: one policy on several engines and in a plain loop, from its ONNX file alone."""
+"""Crosschecks: one policy on several engines and in a plain loop, from nothing but its ONNX file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluation of gaits against robots that do exactly what their feet are told."""
+"""The evaluation of gaits, for robots that move their feet exactly as commanded."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Evaluations under harsh conditions: what robots meet, what is commanded and measured, and where the numbers go."""
+"""Evaluations under harsh conditions: conditions, commands, measurements, and the files with the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gait command in a plain loop against that of the environment."""
+"""The gait command in a plain loop, compared with the gait command of the environment."""
 
 import numpy as np
 import pytest

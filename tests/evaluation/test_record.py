@@ -1,4 +1,4 @@
-"""Datasets: what is recorded is what the environment gave, and only what fits the task is read."""
+"""Datasets: records equal the values of the environment, and only data that fit the task are read."""
 
 from __future__ import annotations
 

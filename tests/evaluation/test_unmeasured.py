@@ -1,4 +1,4 @@
-"""An evaluation in which nothing could be measured is valid JSON, and says why."""
+"""An evaluation in which nothing could be measured is valid JSON, and has the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the managers do with terms: adding them, checking them, accumulating them and printing them."""
+"""Managers evaluate terms: they add, check, accumulate and print them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def still(env: CoreVectorEnv) -> torch.Tensor:
 
 
 def index(env: Any) -> torch.Tensor:
-    """0, 1, 2, …: a value that tells the environments apart."""
+    """Return 0, 1, 2, …: a different value for each environment."""
     return torch.arange(env.num_envs, dtype=torch.float32)
 
 

@@ -209,7 +209,7 @@ def moved() -> CoreVectorEnv:
 
 
 def swing_of(env: CoreVectorEnv) -> np.ndarray:
-    """Return 1 − C of each foot, from the phase alone."""
+    """Return 1 − C of each foot, computed from the phase only."""
     phases = as_float64(gait_of(env).foot_phase)
     stand = np.vectorize(contact_oracle)(phases)
     still = as_float64(env.commands.terms["velocity"].still)

@@ -57,7 +57,7 @@ def about_z(angle: float) -> np.ndarray:
 
 
 def frame_of(motion: Motion, frame: int) -> SimpleNamespace:
-    """A clip's frame in float64, also after its end: a looping clip goes on from where it stood, others rest."""
+    """Return a clip's frame in float64, also after its end: a looping clip continues from its last pose, other clips rest."""
     last = motion.num_frames - 1
     repetitions, i = divmod(frame, last) if motion.loop else (0, min(frame, last))
     at_rest = frame > last and not motion.loop
@@ -95,7 +95,7 @@ def frame_of(motion: Motion, frame: int) -> SimpleNamespace:
 
 
 def key_pos(motion: Motion, frame: int, share: float, bodies: tuple[str, ...]) -> np.ndarray:
-    """Where bodies are in the base frame a ``share`` of the way from a frame to the next."""
+    """Return positions of bodies in the base frame, interpolated by ``share`` between a frame and the next."""
     low, high = frame_of(motion, frame), frame_of(motion, frame + 1)
     way = low.turn.T @ high.turn
     angle = np.arccos(np.clip((np.trace(way) - 1) / 2, -1.0, 1.0))
@@ -118,7 +118,7 @@ def key_heights(motion: Motion, frame: int, share: float, bodies: tuple[str, ...
 
 
 def window_of(motion: Motion, frame: int, robot: RobotCfg) -> np.ndarray:
-    """What a policy is told of the frames that come, the present one being ``frame``."""
+    """Return the observation of coming frames, where ``frame`` is the present one."""
     frames = []
     for ahead in WINDOW:
         f = frame_of(motion, frame + ahead)
@@ -158,7 +158,7 @@ def motion_of(env: CoreVectorEnv) -> MotionCommand:
 
 
 def start_at(env: CoreVectorEnv, starts: dict[int, tuple[str, int]]) -> list[tuple[Motion, int]]:
-    """Reset with environment i at a frame of a clip, all at that of 0 unless given; returns clip and frame of each."""
+    """Reset with each environment at a frame of a clip, by default the frame of environment 0. Returns clip and frame of each."""
     motion = motion_of(env)
     chosen = [starts.get(i, starts[0]) for i in range(env.num_envs)]
     clips = {clip.name: clip for clip in motion.cfg.load(env.cfg.robot)}
@@ -174,7 +174,7 @@ def still(env: CoreVectorEnv) -> torch.Tensor:
 
 
 def columns(env: CoreVectorEnv, group: str, name: str) -> slice:
-    """Where a term is in an observation group."""
+    """Return the slice of a term in an observation group."""
     sizes = {name: size for name, size, _ in env.observations.groups[group].layout}
     start = sum(size for other, size in list(sizes.items())[: list(sizes).index(name)])
     return slice(start, start + sizes[name])
@@ -274,7 +274,7 @@ LOST = {"height": 0.04, "tilt": 0.25, "key_body": 0.12, "foot_height": 0.1}
 def terms_by_hand(
     env: CoreVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray, heights: np.ndarray
 ) -> dict[str, float]:
-    """The terms of :data:`TERMS` and how near robot i is to losing the reference (above 1 it has)."""
+    """Return the terms of :data:`TERMS` and the error of robot i relative to the bound of the termination (above 1: the reference is lost)."""
     sim = env.sim
     pos, quat, lin_vel, ang_vel, q, dq = (
         getattr(sim, name)[i].double().numpy()
@@ -883,7 +883,7 @@ def test_a_saved_run_continues_bit_for_bit_also_in_a_fresh_environment(
 
 
 def test_a_state_saved_between_the_last_step_and_the_reset_goes_on_exactly(make_vec, assert_same):
-    """What ended the episodes is a part of the state, since adaptive starts learn from it at the reset."""
+    """The causes of ended episodes are a part of the state, since adaptive starts learn from them at the reset."""
 
     def fresh() -> Any:
         cfg = {**adaptive(), "terminations.reference_lost.params": {"height": -1.0}}

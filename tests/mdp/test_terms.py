@@ -65,7 +65,7 @@ def raw(
     previous_joint_vel: np.ndarray,
     **remembered: np.ndarray,
 ) -> SimpleNamespace:
-    """What the oracles below read: quantities of the simulation, and what this file remembers of earlier steps."""
+    """Inputs of the oracles below: quantities of the simulation, and values of earlier steps that this file records."""
     sim = env.sim
 
     def double(name: str) -> np.ndarray:
@@ -447,8 +447,7 @@ def _throw(env: CoreVectorEnv, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_every_term_has_an_oracle(module):
-    """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name, those of the ground and
-    of goals on it in test_ground.py."""
+    """Terms of mimic tasks, with ``reference`` in their names, are tested in test_mimic.py; terms of the ground and of goals in test_ground.py."""
     own = {
         name
         for name in term_functions(module)
@@ -621,7 +620,7 @@ def test_another_default_dtype_changes_nothing(task, make_vec, assert_same):
 
 
 def lift_and_put_down(pattern: str, robot: RobotCfg = GO2) -> list[SimpleNamespace]:
-    """What the robot's state shows while it stands ("s") or is held in the air ("a"), one letter per control step."""
+    """Return states of a robot that stands ("s") or is held in the air ("a"), one letter per control step."""
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
     cfg.actions["joint_position"].around = None
@@ -705,7 +704,7 @@ EVERY_ROBOT = pytest.mark.parametrize("task_id", [*FLAT, "Legged/Go2-Gaits-v0"])
 
 
 def symmetric(robot: RobotCfg, folder: Path) -> RobotCfg:
-    """``robot`` with masses that are their own mirror image, which those that makers publish are but nearly."""
+    """``robot`` with masses that are exactly symmetric; published masses are only nearly symmetric."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     model = spec.compile()
     names = [body.name for body in spec.bodies]

@@ -42,7 +42,7 @@ def write_csv(path: Path, table: np.ndarray, separator: str = ",", header: str =
 
 
 def beyondmimic_arrays(motion: Motion, order: tuple[str, ...], robot: RobotCfg) -> dict:
-    """What mjlab and Isaac Lab write of a motion: no names, no feet."""
+    """Return the arrays that mjlab and Isaac Lab write for a motion: without names and feet."""
     kept = [i for i, body in enumerate(motion.body_names) if body not in robot.foot_names]
     columns = [robot.joint_names.index(joint) for joint in order]
     arrays = {"fps": np.array([motion.frame_rate])}
@@ -143,7 +143,7 @@ def write_bvh(path: Path, angles: dict[str, np.ndarray], frame_rate: float = 30.
 def human_positions(angles: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Positions of the human's joints, m, z up and x ahead, by plain trigonometry.
 
-    All joints turn about the axis from side to side alone, so angles add up along a chain.
+    All joints turn only about the lateral axis, so angles add up along a chain.
     """
     places: dict[str, np.ndarray] = {}
     turned: dict[str, np.ndarray] = {}

@@ -1,4 +1,4 @@
-"""Archives of motions whose arrays are not what their headers or sizes claim."""
+"""Archives of motions with arrays that contradict their headers or sizes."""
 
 from __future__ import annotations
 

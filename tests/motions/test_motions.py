@@ -441,7 +441,7 @@ def test_each_environment_plays_its_own_clip_from_its_own_time():
 
 
 def test_reference_motions_need_neither_mujoco_nor_terms_until_they_are_loaded():
-    """What a policy's own loop imports stays light, and terms do not depend on an engine."""
+    """A policy's control loop imports few modules, and terms do not depend on an engine."""
     code = """
 import sys
 import legged_envs
@@ -561,7 +561,7 @@ def random_walk(frames: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def plain_kinematics(
     pos: np.ndarray, quat: np.ndarray, joints: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Names, positions and orientations of G1_29's bodies by mj_kinematics alone."""
+    """Names, positions and orientations of G1_29's bodies by mj_kinematics only."""
     model = mujoco.MjModel.from_xml_path(str(G1_29.path))
     data = mujoco.MjData(model)
     body_pos, body_quat = (
@@ -1304,7 +1304,7 @@ G1_CLIPS = pytest.mark.parametrize("name", ["march", "squat", "stand", "wave"])
 
 
 def soles(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
-    """Where the spheres of the soles touch the ground, m. Shape: (n, 2)."""
+    """Return the lowest points of the spheres of the soles, m. Shape: (n, 2)."""
     spheres = [g for g in range(model.ngeom) if model.geom(g).name.endswith("_collision")]
     spheres = [g for g in spheres if model.body(model.geom_bodyid[g]).name in G1_29.foot_names]
     return np.array(
@@ -1373,7 +1373,7 @@ def test_standing_feet_are_flat_and_slow_motions_balanced(name):
 
 @G1_CLIPS
 def test_hands_stay_clear_of_the_body(name):
-    """The physics has no self collision that would tell."""
+    """The physics has no self-collision, so only the test finds such contacts."""
     for model, data in posed_states(shipped_motions(G1_29, name)[0]):
         shapes = [g for g in range(model.ngeom) if model.geom_conaffinity[g]]
         of_arm = ("forearm", "hand")
@@ -1487,7 +1487,7 @@ ARMED = """
 
 
 def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
-    """What waving on two legs needs."""
+    """Requirements of waving on two legs."""
     (tmp_path / "armed.xml").write_text(ARMED)
     robot = replace(
         GO2,

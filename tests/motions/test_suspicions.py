@@ -86,7 +86,7 @@ def test_a_clip_of_another_order_of_joints_leaves_the_ranges():
 
 
 def test_velocities_of_another_rate_tell_the_rate():
-    """The frames of 60 Hz, as a file that says 30 Hz has them, with the velocities of 60 Hz."""
+    """Return frames of 60 Hz in a file that claims 30 Hz, with the velocities of 60 Hz."""
     right = clip(60.0)
     wrong = clip(60.0, joint_vel=right.joint_vel.double())
     assert suspicions(wrong, G1_29) == []
@@ -133,7 +133,7 @@ def test_jumps_that_fall_slowly_tell_the_rate():
 
 
 def human_walk(rate: float, played: float):
-    """A G1 that takes 1.8 steps of 0.6 m per s, with feet that stand and swing by turns.
+    """A G1 that takes 1.8 steps of 0.6 m per s, with feet that stand and swing alternately.
 
     The legs are those of a compass: the hips pitch, and the other knee bends while it swings.
     """

@@ -1,8 +1,4 @@
-"""Control loops of other frameworks, written from the descriptions of their formats with NumPy alone.
-
-Each is made from a folder or file, and gives the targets of motors from what a robot measures. They share nothing with
-the package: they are the oracle of its reading and writing.
-"""
+"""Control loops of other frameworks, written from the descriptions of their formats with only NumPy. Each loop is made from a folder or file, and computes motor targets from measurements. The loops share no code with the package: they are the oracle of its reading and writing."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ Array = np.ndarray
 
 
 class Measured(NamedTuple):
-    """What a robot measures, and the command. Joints and their speeds are by motor number or name."""
+    """Measurements of a robot, and the command. Joints and their speeds are by motor number or name."""
 
     command: Array
     quat: Array

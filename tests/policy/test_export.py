@@ -1,4 +1,4 @@
-"""Policies outside of the package: what is exported, the loops in Python and C++ that drive it, and the page on it."""
+"""Exported policies: the files, the loops in Python and C++ that drive them, and the page about them."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Policies of other frameworks: what is read acts as their own loops do, what is written as the environment does."""
+"""Policies of other frameworks: an imported policy acts as in its own loop, an exported policy as in the environment."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def core_of(cfg: TaskCfg, num_envs: int = 1) -> CoreVectorEnv:
 
 
 def measured(core: CoreVectorEnv, keys: dict[str, Any] | None = None) -> Measured:
-    """What the first robot measures now; joints by the keys of a loop, or by their names."""
+    """Return the measurements of the first robot; joints by the keys of a loop, or by their names."""
     names = core.cfg.robot.joint_names
     q = core.sim.joint_pos[0].double().numpy()
     dq = core.sim.joint_vel[0].double().numpy()
@@ -429,7 +429,7 @@ def test_each_robot_has_its_own_memory_and_a_new_episode_has_none(tmp_path: Path
 
 
 def sar_config(**changes: Any) -> dict[str, Any]:
-    """A Go2 whose policy has the left legs first, with a history from the newest to the oldest, and a gap."""
+    """A Go2 policy with the left legs first, and a history from the newest to the oldest step with a gap."""
     config = {
         "model_name": "policy.pt",
         "num_observations": 45,
@@ -488,7 +488,7 @@ def test_a_policy_of_rl_sar_for_another_robot_is_told(
 def test_what_rl_sar_leaves_out_is_not_clipped_and_a_number_too_large_is_named(
     tmp_path: Path,
 ) -> None:
-    """Without a base.yaml beside it, the control step is the task's, and motors are numbered as in the SDK."""
+    """Without a base.yaml in its folder, the control step is the task's, and motors are numbered as in the SDK."""
     config = sar_config(observations_history=[], clip_actions_lower=[], clip_actions_upper=[])
     description = write(tmp_path / "config.yaml", {"go2/mine": config})
     path = save_network(tmp_path / "policy.pt", network(45, 12), 45)
@@ -647,7 +647,7 @@ def test_a_motion_without_an_anchor_is_named_term_by_term(tmp_path: Path) -> Non
 
 
 def old_checkpoint(layers: nn.Sequential) -> dict[str, Any]:
-    """Up to rsl_rl 2, with the normalizer beside the model."""
+    """A checkpoint of rsl_rl 1 or 2, with the normalizer next to the model."""
     state = {f"actor.{name}": value for name, value in layers.state_dict().items()}
     state |= {f"critic.{name}": value for name, value in network(45, 1).state_dict().items()}
     return {
@@ -704,7 +704,7 @@ def test_a_checkpoint_of_rsl_rl_is_its_actor(
 
 
 class Opens:
-    """What a pickle can do to whoever reads it."""
+    """A pickle that runs code when it is read."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -20,7 +20,7 @@ SIZE, ACTIONS, HIDDEN = 6, 3, 4
 
 
 class Remembers(nn.Module):
-    """An LSTM whose state is in the module, as unitree_rl_gym exports it."""
+    """An LSTM with its state in the module, as exported by unitree_rl_gym."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Remembers(nn.Module):
 
 
 class OneRow(Remembers):
-    """The same, with the number of rows in an operation: it acts for one robot alone."""
+    """An LSTM with the number of rows in an operation: it acts for only one robot."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out, (h, c) = self.rnn(x.reshape(1, 1, 6), (self.hidden_state, self.cell_state))
@@ -47,7 +47,7 @@ class OneRow(Remembers):
 
 
 class Step(nn.Module):
-    """An LSTM whose state goes in and out, as rsl_rl exports it to ONNX."""
+    """An LSTM with its state as input and output, as exported to ONNX by rsl_rl."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def expected(module: Remembers | Step, seen: torch.Tensor) -> torch.Tensor:
 def assert_remembers(
     network: OnnxNetwork | TorchScriptNetwork, module: Remembers | Step, is_joint: bool
 ) -> None:
-    """Each of four robots gets what it would get alone, also after one of them begins anew."""
+    """Each of four robots gets the actions of a single robot, also after one of them is reset."""
     seen = torch.randn(7, 4, SIZE, generator=torch.Generator().manual_seed(3))
     actions = []
     for step, rows in enumerate(seen):

@@ -1,4 +1,4 @@
-"""Contracts of policies: their entries, those of earlier versions, and the comparison with an environment."""
+"""Metadata of policies: entries, entries of earlier versions, and the comparison with an environment."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_policy_is_not_for_another_pose_or_other_clips(changes, name):
     ],
 )
 def test_a_policy_fits_where_numbers_differ_in_their_last_digits_alone(task_id, place):
-    """What follows from a model, such as a foot's lift, is rounded by each processor in its own way."""
+    """Values computed from a model, such as a foot's lift, are rounded differently on each processor."""
     policy = load_shipped_policy(task_id)
     env = unwrap(gym.make_vec(task_id, num_envs=1, cfg=policy.changes, observations="dict"))
     *way, last = place

@@ -1,4 +1,4 @@
-"""Policies as files: what is read, and what is refused."""
+"""Policies as files: valid files are read, others refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which states a policy started in training, as its contract says it."""
+"""The states from which a policy started in training, in its metadata."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What every environment promises, whoever fills the hooks of its core: managers, a subclass by hand, or a task in the
-words of another framework."""
+"""Guarantees of every environment: of tasks with managers, tasks written by hand, and tasks with another framework's API."""
 
 from __future__ import annotations
 
@@ -344,7 +343,7 @@ def test_torchs_default_dtype_does_not_reach_an_environment(task, assert_same):
 
 
 def test_a_thread_that_starts_while_another_one_steps_keeps_its_threads():
-    """A learner beside the simulation: neither takes the threads of the other."""
+    """A learner and a simulation in one process: neither takes the threads of the other."""
     code = (
         "import threading, torch, numpy as np, gymnasium as gym, legged_envs\n"
         "torch.set_num_threads(2)\n"

@@ -1,4 +1,4 @@
-"""``info="arrays"``: everything in ``info`` has a row for each environment, and the numbers are those of the default."""
+"""``info="arrays"``: everything in ``info`` has a row for each environment, and the numbers are equal to the default ``info``."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ FORBIDDEN = {
     "safe_benchmark.page": ("ray", "stable_baselines3", "skrl", "omnisafe"),
     "cli": ("torch", "mujoco", "ray", *RL_LIBRARIES),
 }
-"""What may be missing, or must not be reached, when a room or a module of it is imported."""
+"""Modules that may be missing, or must not be imported, when a room or one of its modules is imported."""
 
 FLOORS = (
     {"checks", "errors", "tables"},
@@ -186,7 +186,7 @@ def modules() -> dict[str, Path]:
 
 
 def nodes_that_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a file, also inside of functions, but not those for type checkers alone."""
+    """Return the nodes of a file, also inside of functions, without code that is only for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue

@@ -1,4 +1,4 @@
-"""What a task can say beyond terms: episodes in seconds, action terms, histories, curricula, the order of a step."""
+"""Configuration of a task beyond terms: episodes in seconds, action terms, histories, curricula, the order of a step."""
 
 from __future__ import annotations
 

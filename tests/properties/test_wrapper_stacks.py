@@ -55,7 +55,7 @@ ROW_LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "statistics": EpisodeStatistics,
     "reduce": lambda env: CostReduce(env, "max"),
 }
-"""Layers in which each environment does what it does alone."""
+"""Layers in which an environment does not depend on the other environments."""
 BATCH_LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "observations": ObsNormalize,
     "rewards": RewardNormalize,

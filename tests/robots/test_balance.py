@@ -1,4 +1,4 @@
-"""Default poses of bipeds whose files have them fall over their toes or heels."""
+"""Default poses of bipeds that fall over their toes or heels in the pose of their files."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -22,7 +22,7 @@ from legged_envs.tasks.velocity import velocity_task
 
 
 def check(words: str, capsys: pytest.CaptureFixture[str], status: int) -> str:
-    """What the command prints, which ends with ``status``; an error without its beginning."""
+    """Return the output of the command, which must exit with ``status``; an error without its first words."""
     try:
         cli.main(["check", *words.split()])
         ended = 0

@@ -70,7 +70,7 @@ BALL_OF_A_SOLE = 0.02
 
 @dataclass(frozen=True)
 class Published:
-    """What is published about one robot beside its table of links."""
+    """Published facts about one robot, in addition to its table of links."""
 
     total_mass: float
     contact_link: str

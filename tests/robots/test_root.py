@@ -1,4 +1,4 @@
-"""The root of a file: what is welded to it, its orientation, its joint, and the file's options."""
+"""The root of a robot file: bodies welded to it, its orientation, its joint, and the file's options."""
 
 import re
 from pathlib import Path

@@ -76,7 +76,7 @@ def test_a_run_knows_the_command_that_began_it(path, program, monkeypatch):
 
 
 def altered(run: Path, folder: Path, rise: float = 0.0, **training: object) -> Path:
-    """A copy of a run with other options, whose rewards and errors are higher."""
+    """Return a copy of a run with other options, higher rewards and higher errors."""
     shutil.copytree(run, folder)
     config = json.loads((folder / "config.json").read_text())
     config["training"] |= training
@@ -179,7 +179,7 @@ def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
 def test_a_run_that_was_killed_has_one_value_for_each_update(name, tmp_path, monkeypatch):
-    """It wrote on after its checkpoint of update 2, from which it goes on."""
+    """The run wrote more lines after its checkpoint of update 2, from which it continues."""
     module = pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     for done, updates in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):

@@ -84,7 +84,7 @@ def menagerie_go2() -> str:
 
 @pytest.fixture
 def menagerie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder like mujoco_menagerie with a Go2 alone, named by the variable."""
+    """A folder like mujoco_menagerie with only a Go2, named by the variable."""
     folder = tmp_path / "menagerie" / "unitree_go2"
     (folder / "assets").mkdir(parents=True)
     (folder / "go2.xml").write_text(menagerie_go2())

@@ -75,7 +75,7 @@ class Blind(MujocoSimulation):
 
 
 class ForAll(MujocoSimulation):
-    """A parameter is that of all environments."""
+    """All environments share a parameter."""
 
     def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
         super()._write_parameter(

@@ -1,4 +1,4 @@
-"""Gains that hold the default pose, and those that do not."""
+"""Gains that hold the default pose, and gains that do not."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from legged_envs.sim.gains import check_gains, settle
 
 
 def test_torques_that_carry_the_robot_balance_what_its_joints_give_way() -> None:
-    """At rest a servo's torque is kp times its error, and the engine's solution is that of statics."""
+    """At rest a servo's torque is kp times its error, and the engine's solution equals statics."""
     sinks, sag, load = settle(GO2)
     np.testing.assert_allclose(load * GO2.torque_limits, np.multiply(GO2.kp, abs(sag)), atol=0.05)
     assert settle(replace(GO2, kp=(400.0,) * 12, kd=(10.0,) * 12))[0] < 0.5 * sinks

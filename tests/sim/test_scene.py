@@ -1,4 +1,4 @@
-"""Scenes of several robots and objects: against plain MuJoCo, against the same robots alone, and as environments."""
+"""Scenes of several robots and objects: against plain MuJoCo, against each robot in a separate scene, and as environments."""
 
 from __future__ import annotations
 

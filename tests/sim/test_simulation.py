@@ -231,7 +231,7 @@ def quantities(sim: Simulation) -> dict[str, torch.Tensor]:
 def plain_quantities(
     robot: RobotCfg, model: mujoco.MjModel, data: mujoco.MjData
 ) -> dict[str, np.ndarray]:
-    """What the simulation should show of one environment, from plain MuJoCo's functions."""
+    """Return the expected quantities of one environment, computed by plain MuJoCo's functions."""
     bodies = range(1, model.nbody)
     forces = np.zeros((model.nbody, 3))
     wrench = np.zeros(6)
@@ -1122,7 +1122,7 @@ def test_a_state_that_does_not_fit_is_refused_by_its_entry_and_nothing_changes(
 
 
 class OtherEngine(MujocoSimulation):
-    """An engine in a module of its own."""
+    """An engine in a separate module."""
 
 
 def test_an_engine_is_imported_when_it_is_first_asked_for(monkeypatch):
@@ -1149,7 +1149,7 @@ def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():
 
 
 def held_by_the_engine(sim: Simulation) -> dict[str, torch.Tensor]:
-    """The quantities, but for velocities of bodies, from the engine's arrays."""
+    """Read all quantities except velocities of bodies from the engine's arrays."""
 
     def held(field: str) -> torch.Tensor:
         return torch.tensor(np.array(sim.batch.bind(field))).float()

@@ -95,7 +95,7 @@ AMP = {"amp_obs_extractor": amp_obs, "amp_ref_obs_extractor": f"{__name__}:amp_r
 def make(
     training_type: str = "rl", num_envs: int = ENVS, num_steps: int = STEPS, **changes: Any
 ) -> RolloutStorageMM:
-    """A storage that keeps everything, but for ``changes``."""
+    """Return a storage that keeps all fields, with ``changes`` of its arguments."""
     arguments: dict[str, Any] = {
         "obs_shape": [OBS],
         "ref_obs_shape": [REF],
@@ -120,7 +120,7 @@ def plain(num_envs: int = ENVS, num_steps: int = STEPS, **changes: Any) -> Rollo
 
 
 def numbered(step: int, num_envs: int = ENVS, hidden: bool = False) -> RolloutStorageMM.Transition:
-    """A transition whose every field holds step · num_envs + env; masks hold whether that is even."""
+    """Return a transition in which every field holds n = step · num_envs + env; masks hold n % 2 == 0."""
     number = step * num_envs + torch.arange(num_envs)
     transition = RolloutStorageMM.Transition()
     for name, size in SIZES.items():

@@ -1,4 +1,4 @@
-"""A sweep refuses what cannot work before it writes, goes on after interruptions, and names what failed."""
+"""A sweep refuses impossible options before it writes, continues after interruptions, and names failed runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NO_RAY = "pip install 'legged-envs[ray]'"
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What ``legged-envs sweep`` prints in its one line of error."""
+    """Return the one line of error that ``legged-envs sweep`` prints."""
     with pytest.raises(SystemExit) as stop:
         cli.main(["sweep", GO2, *words])
     printed = capsys.readouterr()
@@ -258,7 +258,7 @@ def test_the_page_has_the_runs_that_finished_and_the_error_names_the_others(run)
 
 
 def skip_if_busy(log: Path) -> None:
-    """Ray gives up if it does not start within 30 s, which says nothing of a sweep."""
+    """Skip the test if Ray does not start within 30 s, which is no defect of the sweep."""
     if "Ray does not start on this machine" in log.read_text():
         pytest.skip("this machine is too busy for Ray to start")
 

@@ -1,4 +1,4 @@
-"""Two Go2 that carry a beam: the scene, who sees and is asked what, and whose episode ends when."""
+"""Two Go2 that carry a beam: the scene, observations and commands of each, and ends of episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rough ground under harsh conditions: each change alone, taken back by the documented options, on any robot."""
+"""Rough ground under harsh conditions: each change separately, undone by the documented options, on any robot."""
 
 from ast import literal_eval
 from collections.abc import Callable

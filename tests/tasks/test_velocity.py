@@ -1,4 +1,4 @@
-"""What the velocity task takes from a robot of anybody: action scales and payloads."""
+"""Values that the velocity task derives from any robot: action scales and payloads."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Height fields under robots: look-ups against the engine, what is seen of them, levels, and goals on them."""
+"""Height fields under robots: look-ups against the engine, observations, levels, and goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each process of test_stop.py does under ``torchrun``: ``python interrupted_worker.py FOLDER``."""
+"""Program of each process of test_stop.py under ``torchrun``: ``python interrupted_worker.py FOLDER``."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ UPDATES = 4000
 
 
 class InterruptedTrainer(Trainer):
-    """A trainer whose processes get the signals of one Ctrl-C."""
+    """A trainer in which all processes get the signals of one Ctrl-C."""
 
     def iterate(self):
         row = super().iterate()

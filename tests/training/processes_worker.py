@@ -1,4 +1,4 @@
-"""What each process of test_processes.py does: ``python processes_worker.py FOLDER``.
+"""Program of each process of test_processes.py: ``python processes_worker.py FOLDER``.
 
 With ``torchrun`` there are two of them. The test calls :func:`learn` in one process as well.
 """

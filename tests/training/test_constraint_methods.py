@@ -247,7 +247,7 @@ def toy_method(name: str, **cfg: Any) -> ConstraintMethod:
 
 
 SWITCHING = ("p3o", "np3o", "crpo")
-"""Methods whose gradient jumps at the limit: they settle only as the learning rate falls."""
+"""Methods with a gradient that jumps at the limit: they converge only as the learning rate falls."""
 
 
 def shrinking(step: int, steps: float) -> float:

@@ -1,4 +1,4 @@
-"""What a training says about itself."""
+"""Notices that a training prints."""
 
 import io
 import shlex

@@ -1,4 +1,4 @@
-"""What joins PPO joins it in every task: constraints, style and novelty without motions."""
+"""Parts of PPO work in every task: constraints, style and novelty without motions."""
 
 from __future__ import annotations
 

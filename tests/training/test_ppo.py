@@ -59,7 +59,7 @@ class DrawnOnce(RolloutStorage):
 
 
 def ours(clip_value=True, parts=()) -> PPO:
-    """Our PPO, from the seed of :func:`theirs`, whose normalizers have seen some."""
+    """Return this package's PPO with the seed of :func:`theirs`, and normalizers that have seen observations."""
     torch.manual_seed(1)
     first = observed(ENVS)
     actor = Actor(6, torch.full((ACTIONS,), 0.5), HIDDEN, "elu")

@@ -1,4 +1,4 @@
-"""What is checked and completed before a training begins."""
+"""Options are checked and completed before a training starts."""
 
 from pathlib import Path
 

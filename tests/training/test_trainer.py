@@ -967,7 +967,7 @@ CHANGES = {
     "robot.name": ("go2 of mine", "go2 of mine"),
     "actions.joint_position.around": ("(", "("),
 }
-"""What is written on a command line, and what it means."""
+"""Words of a command line, and the options that they mean."""
 
 
 def test_the_command_line_gives_changes_their_types(monkeypatch):

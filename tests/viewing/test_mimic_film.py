@@ -43,7 +43,7 @@ def make(robot: RobotCfg = GO2, num_envs: int = 2) -> Simulation:
 
 
 def make_pose(robot: RobotCfg = GO2, **fields: torch.Tensor) -> Pose:
-    """A pose that nothing simulated has: tilted, beside the robot and with every joint elsewhere."""
+    """A pose that differs from the simulated robot: tilted, next to the robot, with other joint positions."""
     quat = torch.nn.functional.normalize(torch.tensor([0.9, 0.1, -0.2, 0.3]), dim=0)
     joint_pos = torch.tensor(robot.default_joint_pos) + torch.linspace(-0.3, 0.4, robot.num_joints)
     pose = {
@@ -135,7 +135,7 @@ def test_a_ghost_that_is_no_pose_of_the_robot_is_refused_by_its_field(field, val
 
 
 class HeldMotion(MotionCommand):
-    """A command term that plays the clip it is told."""
+    """A command term that plays a given clip."""
 
     def __init__(self, num_envs: int):
         self.player = MotionPlayer(MotionLibrary(shipped_motions(GO2), GO2), num_envs)
@@ -218,7 +218,7 @@ def envs():
 
 @pytest.fixture
 def spied(envs, monkeypatch):
-    """What each frame shows, instead of the picture: name of the clip, reference, ghost and place of the robot."""
+    """Contents of each frame instead of an image: name of the clip, reference, ghost and position of the robot."""
     frames = []
 
     def render(env_id, width, height, ghost):

@@ -36,7 +36,7 @@ def make(num_envs: int = 2) -> Simulation:
 
 
 def camera_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
-    """Where the camera of the last picture was, and the unit vector that it looked along."""
+    """Return the position of the camera in the last image, and the unit vector of its view."""
     one, other = sim._renderer.renderer.scene.camera
     return (np.array(one.pos) + other.pos) / 2, np.array(one.forward)
 

@@ -393,7 +393,7 @@ def test_nothing_of_the_viewer_is_loaded_unless_it_is_used():
     chromium() is None, reason="there is no Chromium: make chromium, or let CHROMIUM name one"
 )
 def test_in_chromium_the_page_loads_and_a_slider_turns_the_robot(tmp_path):
-    """The command as a user calls it, in a process of its own, and its page in a browser."""
+    """The command as a user calls it, in a separate process, and its page in a browser."""
     playwright, port, log = (
         pytest.importorskip("playwright.sync_api"),
         free_port(),

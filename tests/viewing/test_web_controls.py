@@ -192,7 +192,7 @@ def test_the_real_time_factor_is_simulated_time_by_passed_time() -> None:
 
 def test_the_slider_of_checkpoints_follows_a_run_that_trains(tmp_path: Path) -> None:
     def write(update: int, scale: float) -> None:
-        """Write the pretrained policy with other weights, to tell updates apart."""
+        """Write the pretrained policy with other weights, to distinguish updates."""
         path = snapshot_file(tmp_path, update)
         path.parent.mkdir(exist_ok=True)
         with safe_open(SHIPPED[ID], "pt") as file:

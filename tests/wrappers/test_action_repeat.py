@@ -33,7 +33,7 @@ from legged_envs.wrappers.time_limit import TimeLimit
 
 
 class Repeated(gym.Wrapper):
-    """What repeating an action means for one environment."""
+    """An oracle of repeated actions for one environment."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         count, total, cost, costs = 0, 0.0, 0.0, np.zeros(2, np.float32)
@@ -87,7 +87,7 @@ def test_actions_repeat_as_a_loop_over_each_environment_repeats_them(mode):
 @KINDS
 @GROUPED
 def test_a_row_that_ends_within_a_repeat_keeps_its_terminal_step(array, grouped):
-    """The rows of this environment go on after their end."""
+    """Rows of this environment continue after the end of an episode."""
     env = ActionRepeat(EpisodeStatistics(TimeLimit(ToyVectorEnv(4, array, grouped=grouped), 5)), 4)
     env.reset()
     action = moves(1, 4)[0]

@@ -1,5 +1,4 @@
-"""The adapters for Stable-Baselines3, skrl and rl_games: what each library is told of an episode's end, and that its
-learner bootstraps exactly the time-outs, from the true last observation. The oracles are Stable-Baselines3's own
+"""The adapters for Stable-Baselines3, skrl and rl_games: each library gets the right information about an episode's end, and its learner bootstraps exactly the time-outs, from the true last observation. The oracles are Stable-Baselines3's own
 ``DummyVecEnv`` and a replay of the same actions."""
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ GAMMA = 0.9
 class Counter(gym.Env):
     """Episodes of known length that end by termination, by truncation or by both at once, in turn.
 
-    The observation is (seed, episode, time, last action): it tells whose it is and when it was.
+    The observation is (seed, episode, time, last action): it identifies the environment and the step.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
@@ -1005,7 +1004,7 @@ def test_rl_games_player_is_the_librarys_own():
 def test_last_observations_of_gymnasiums_environments_become_a_batch(
     vector, grouped, wrapper, array, assert_same
 ):
-    """Some episodes end where others go on."""
+    """Some episodes end while others continue."""
     env = wrapper(vector([partial(Counter, grouped)] * NUM_ENVS, autoreset_mode="SameStep"))
     plain = make_counters(array=array, grouped=grouped)
     assert_same(env.reset(seed=SEED)[0], plain.reset(seed=SEED)[0])

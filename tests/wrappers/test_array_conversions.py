@@ -1,4 +1,4 @@
-"""ToNumpy and ToTorch: what they convert, and what they leave alone."""
+"""ToNumpy and ToTorch: converted values, and values that stay unchanged."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LENGTHS = (2, 3, 3)
 
 
 class Ledger(gym.Env):
-    """An episode of fixed length whose cost names the environment, the episode and the step: 100 i + 10 e + t."""
+    """An episode of fixed length with costs that identify environment i, episode e and step t: 100 i + 10 e + t."""
 
     observation_space = gym.spaces.Box(-1000.0, 1000.0, (1,))
     action_space = gym.spaces.Box(-1.0, 1.0, (1,))

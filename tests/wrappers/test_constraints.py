@@ -70,7 +70,7 @@ def length_of(env: int, episode: int) -> int:
 
 
 class Script(gym.Env):
-    """An episode whose rewards, costs and end follow from its environment's index and its number."""
+    """An episode with rewards, costs and an end that are computed from the indices of environment and episode."""
 
     observation_space = gym.spaces.Box(-100.0, 100.0, (2,))
     action_space = gym.spaces.Box(-1.0, 1.0, (1,))
@@ -181,7 +181,7 @@ def drive(env: VectorEnv, steps: int = STEPS) -> list[tuple[np.ndarray, ...]]:
 def stream(
     mode: AutoresetMode, steps: int = STEPS, num_envs: int = NUM_ENVS
 ) -> list[tuple[np.ndarray, ...]]:
-    """What the scripts say: reward (N,), costs (N, K) and which rows are transitions (N,), of every step."""
+    """Return reward (N,), costs (N, K) and a mask of transitions (N,) of every step, from the scripts."""
     episode, time, resetting = (
         np.zeros(num_envs, int),
         np.zeros(num_envs, int),
@@ -478,7 +478,7 @@ ABOVE = pytest.mark.parametrize(
 def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
     wrapper, above, convert, inside, outside, assert_same
 ):
-    """What is told through ``end_episodes`` and the resets is a mask of the outer kind."""
+    """``end_episodes`` and resets get masks of the outer array kind."""
     traces = []
     for change, array in ((convert, inside), (lambda env: env, outside)):
         core = wrapper(TimeLimit(Scripts(array=array), 4), interval=3)
@@ -498,7 +498,7 @@ def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
 
 
 class SilentReset(ToyEnv):
-    """A reset reports nothing: that of ``ToyEnv`` reports a ``cost`` and no ``costs``."""
+    """A reset that reports nothing; the reset of ``ToyEnv`` reports a ``cost`` and no ``costs``."""
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         return super().reset(**kwargs)[0], {}
@@ -631,7 +631,7 @@ class Bandit(VectorEnv):
 
 
 def learn(env: VectorEnv, steps: int) -> tuple[list[float], dict[str, Any]]:
-    """Climb the reward by a small step per interval, from two rewards beside the mean; returns the means."""
+    """Climb the reward by a small step per interval, from rewards at two points around the mean; returns the means."""
     env.reset(seed=0)
     mean, means = 1.0, []
     spread = np.linspace(-0.02, 0.02, env.num_envs, dtype=np.float32)[:, None]
@@ -944,7 +944,7 @@ def test_a_wrapper_can_be_pickled_in_use(wrap, assert_same):
 def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(
     wrap, duplicate, monkeypatch, assert_same
 ):
-    """As those of JAX."""
+    """Read-only arrays, like JAX's."""
 
     def refuse(self: Any, *_: Any) -> Any:
         raise TypeError("cannot pickle 'Device' object")

@@ -1,4 +1,4 @@
-"""Environments whose steps have six values, under the stack; and constructors called as OmniSafe's are."""
+"""Environments with six values per step, below the wrappers; and constructors with OmniSafe's arguments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DISABLED, SAME_STEP, NEXT_STEP = (
 
 
 class Countdown:
-    """One environment as OmniSafe's: tensors without a batch dimension, flags as floats, a cost beside the reward."""
+    """One environment in OmniSafe's format: tensors without a batch dimension, flags as floats, a cost next to the reward."""
 
     observation_space, action_space = Box(-99.0, 99.0, (2,)), Box(-1.0, 1.0, (2,))
     need_auto_reset_wrapper = need_time_limit_wrapper = True

@@ -1,4 +1,4 @@
-"""Gymnasium's own vector wrappers below, above and between those of this package."""
+"""Gymnasium's own vector wrappers below, above and between the wrappers of this package."""
 
 from __future__ import annotations
 

@@ -47,8 +47,7 @@ GAMMA = 0.99
 class Walk(gym.Env):
     """Random observations, rewards and costs, in episodes of random length or of a fixed one.
 
-    The seed and the number of the episode tell what happens in it, however many steps the one before had. After its end
-    it goes on without flags.
+    The seed and the number of an episode determine its numbers, whatever the length of the episode before. After its end, an episode continues without flags.
     """
 
     observation_space: gym.Space = Box(-100.0, 100.0, (3,))
@@ -227,7 +226,7 @@ def trace(
 ) -> list[Any]:
     """All resets and steps, with partial resets now and then: (mask or None, observation, info) and what steps return.
 
-    Without autoreset an environment whose episode ended goes on until the next step that is divisible by three.
+    Without autoreset, an environment continues after the end of its episode until the next step divisible by three.
     ``spoil`` overwrites everything that is returned once it is recorded.
     """
     kind = getattr(env.unwrapped, "kind", "numpy")
@@ -318,7 +317,7 @@ class Episodes:
 def expected_observations(
     raw: list[Any], mode: AutoresetMode, samples: AllSamples
 ) -> list[tuple[Any, Any]]:
-    """What every reset and step should return as (observation, final observation)."""
+    """Return the expected (observation, final observation) of every reset and step."""
     expected, episodes = [], Episodes(mode)
     for event in raw:
         if len(event) == 3:
@@ -347,7 +346,7 @@ def expected_observations(
 def expected_values(
     raw: list[Any], mode: AutoresetMode, scale: str, samples: AllSamples, pick: Callable[[Any], Any]
 ) -> list[Any]:
-    """What every step should return for the rewards or costs that ``pick`` finds in a step."""
+    """Return the expected value of every step for the rewards or costs that ``pick`` selects."""
     expected, episodes = [], Episodes(mode)
     returns: Any = 0.0
     for event in raw:
@@ -780,7 +779,7 @@ def test_rewards_are_scaled_by_the_statistics_of_all_episodes(mode, kind, scale)
 
 
 def test_rewards_equal_those_of_gymnasiums_wrapper_where_no_episode_terminates():
-    """At a termination Gymnasium's counts the last reward alone as the return, and it begins with a count of 0.0001."""
+    """At a termination, Gymnasium's wrapper takes the last reward as the return, and its count starts at 0.0001."""
     ours = RewardNormalize(sync(SAME_STEP, LongWalk), clip=1e9)
     theirs = NormalizeReward(sync(SAME_STEP, LongWalk))
     ours.reset(seed=3)
@@ -1338,7 +1337,7 @@ def omnisafe() -> Any:
 
 
 class Replay:
-    """What was recorded of our environment as an environment of OmniSafe, in float64. ``num_envs=1`` has no batch."""
+    """A record of this package's environment as an environment of OmniSafe, in float64. ``num_envs=1`` has no batch dimension."""
 
     def __init__(self, events: list[Any], num_envs: int):
         self.events, self.num_envs = iter(events), num_envs
@@ -1453,7 +1452,7 @@ def test_upstreams_defects_that_ours_has_not(omnisafe):
 
 
 def test_a_pushed_row_is_normalized_as_one_that_is_not_to_the_last_bit() -> None:
-    """An autoreset compares the two: rows that go on equal the observation."""
+    """An autoreset compares the two: rows of running episodes equal the observation."""
     normalizer, rng = Normalizer((4,)), np.random.default_rng(0)
     for _ in range(50):
         samples = rng.normal(size=(3, 4)) * 7.0 + 100.0

@@ -32,7 +32,7 @@ TIME_OUTS = {5: [True, False, False, True]}
 
 @pytest.fixture
 def scripted(make_vec: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes environments whose episodes end as ``DONES`` says."""
+    """Makes environments with episodes that end as in ``DONES``."""
 
     def make(**kwargs: Any) -> Any:
         def falls(env: CoreVectorEnv) -> torch.Tensor:

@@ -212,7 +212,7 @@ def test_what_a_step_returned_is_not_what_the_reset_after_it_has_left_in_the_sam
 
 @RESETTING
 def test_gymnasiums_statistics_below_an_autoreset_mark_who_ended(mode):
-    """In mode SAME_STEP their mask is the one that their reset clears."""
+    """In mode SAME_STEP, the mask of these environments is the array that their reset clears."""
     env = AutoReset(theirs.RecordEpisodeStatistics(TimeLimit(sync(DISABLED), 4)), mode)
     env.reset(seed=SEEDS)
     ends = 0

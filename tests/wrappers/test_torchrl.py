@@ -39,7 +39,7 @@ def rollout(envs: Any, actions: np.ndarray) -> Any:
 
 
 def step_directly(envs: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
-    """The same by Gymnasium alone: each step's observation before and after it, reward, flags and costs."""
+    """Return the same steps by Gymnasium without TorchRL: observation before and after a step, reward, flags and costs."""
     envs.reset(seed=SEED)
     observation, _ = envs.reset()
     rows = []
@@ -114,7 +114,7 @@ def test_torchrl_refuses_an_environment_that_resets_in_the_next_step(make_vec) -
 def test_torchrl_makes_an_environment_by_its_id(
     make_single, random_actions, assert_same, frame_skip: int
 ) -> None:
-    """It tries the keyword ``frameskip`` and goes on without it where an environment has none."""
+    """TorchRL tries the keyword ``frameskip``, and continues without it if an environment refuses it."""
     actions = torch.from_numpy(random_actions(5, 1)[:, 0])
     made, wrapped = (
         GymEnv(GO2, frame_skip=frame_skip),

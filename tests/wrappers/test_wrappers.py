@@ -344,7 +344,7 @@ def test_the_log_describes_the_same_episodes_whenever_the_reset_comes(
 def test_the_log_names_the_condition_that_ended_the_episode_whenever_the_reset_comes(
     mode, make_vec, random_actions
 ):
-    """Also one that held on the last step alone."""
+    """Also an object that held only on the last step."""
 
     def falls(env: Any) -> torch.Tensor:
         clock["step"] += 1  # terms are evaluated once for their shape, then once per step

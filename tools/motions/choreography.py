@@ -53,7 +53,7 @@ class Plan:
     """Orientations of the feet, (w, x, y, z). Shape: (T, num_feet, 4)."""
 
     joint_pos: torch.Tensor
-    """Positions of the joints that move no foot, rad; those of the legs are a first guess.
+    """Positions of the joints that move no foot, rad; positions of the legs are a first guess.
     Shape: (T, num_joints)."""
 
 

@@ -192,7 +192,7 @@ class Walk:
     def _sway(self, times: torch.Tensor) -> torch.Tensor:
         """Return the sideways motion of the base, m, positive to the left.
 
-        It is that of an inverted pendulum that changes its foot twice a period.
+        The motion is the motion of an inverted pendulum that changes its foot twice per period.
         """
         gait = self.gait
         if not gait.sway:

@@ -77,7 +77,7 @@ class Gesturing:
     """Robot with the joints."""
 
     gestures: tuple[Reach | Swing, ...]
-    """What is added to the joints."""
+    """Offsets that are added to the joints, rad."""
 
     def __post_init__(self) -> None:
         """Raise a ValueError for gestures of joints that the robot lacks."""

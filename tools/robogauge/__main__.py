@@ -62,10 +62,12 @@ if not missing:
         wrong = str(error)
 print(json.dumps([missing, wrong]))
 """
-"""Program that says which modules an interpreter lacks, and whether dm_control knows its MuJoCo."""
+"""Program that prints the modules that an interpreter lacks, and whether dm_control supports its
+MuJoCo.
+"""
 
 ABOUT_FILE = "about.txt"
-"""File in a folder of results that says of which policy and options they are."""
+"""File in a folder of results that names their policy and options."""
 
 
 def check_checkout(checkout: Path) -> None:
@@ -175,7 +177,8 @@ def check_policy(path: Path) -> None:
 
 
 def claim_folder(folder: Path, path: Path, protocol: Protocol, options: argparse.Namespace) -> Path:
-    """Keep a policy in a folder of results, which must hold none of something else.
+    """Copy a policy into a folder of results, which must not hold results of another policy or
+    other options.
 
     Args:
         folder: Folder of results.
@@ -221,7 +224,7 @@ def make_environment() -> dict[str, str]:
 def run_cell(
     cell: Cell, protocol: Protocol, path: Path, folder: Path, options: argparse.Namespace
 ) -> Path:
-    """Run a cell in a process of its own, if it has no result yet.
+    """Run a cell in a separate process, if it has no result yet.
 
     Args:
         cell: The cell.

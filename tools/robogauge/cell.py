@@ -1,4 +1,4 @@
-"""One cell of the evaluation, in a process of its own: a terrain at one friction and payload.
+"""One cell of the evaluation, in a separate process: a terrain at one friction and payload.
 
     python -m tools.robogauge.cell CHECKOUT POLICY.onnx RESULT.yaml --terrain flat …
 
@@ -22,10 +22,10 @@ ROBOT = "contract"
 """Name of the robot in RoboGauge's register of tasks."""
 
 THEIR_ROBOT = "go2"
-"""RoboGauge's robot whose model, worlds and commands are taken."""
+"""RoboGauge's robot that provides the model, worlds and commands."""
 
 TIME_ENTRY = "cpu_time_s"
-"""Entry that is added to RoboGauge's summary: what the cell took of one core, s."""
+"""Entry that is added to RoboGauge's summary: CPU time of the cell, s."""
 
 
 def read_options() -> argparse.Namespace:
@@ -119,7 +119,7 @@ def make_robot_cfg(theirs: type, contract: dict[str, Any], clip_commands: bool) 
 
 
 def make_pipeline(base: Any, *parts: Any) -> Any:
-    """Return a pipeline of RoboGauge whose robot sees the simulator.
+    """Return a pipeline of RoboGauge that gives its robot access to the simulator.
 
     Args:
         base: RoboGauge's class of pipelines.

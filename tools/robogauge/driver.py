@@ -1,6 +1,6 @@
-"""A policy as its contract says: from what a robot senses to the targets of its joints.
+"""The control loop of a policy: from measurements to joint targets, by the policy metadata.
 
-It needs NumPy and onnxruntime alone, as `examples/deploy.py` does.
+The loop needs only NumPy and onnxruntime, as `examples/deploy.py` does.
 """
 
 import json
@@ -18,10 +18,10 @@ TEXT_ENTRIES = ("task_id", "robot", "action")
 
 @dataclass
 class Senses:
-    """What a robot senses at one moment. Joints are in the order of the contract."""
+    """Measurements of a robot at one moment. Joints are in the order of the contract."""
 
     command: np.ndarray
-    """Velocities that it is told, m/s and rad/s. Shape: (3,)."""
+    """Commanded velocities, m/s and rad/s. Shape: (3,)."""
     quat: np.ndarray
     """Orientation of the base, w first. Shape: (4,)."""
     ang_vel: np.ndarray
@@ -47,7 +47,7 @@ class Driver:
     contract: dict[str, Any]
     """The contract of the policy, by entry."""
     observation: np.ndarray
-    """What the network saw in the last step. Shape: (size,), float32."""
+    """Observation of the network in the last step. Shape: (size,), float32."""
     action: np.ndarray
     """Last output of the network, clipped. Shape: (num_actions,)."""
 
@@ -92,7 +92,7 @@ class Driver:
         """Make one control step.
 
         Args:
-            senses: What the robot senses now.
+            senses: Present measurements of the robot.
 
         Returns:
             Targets of all joints in the order of the contract, rad. Shape: (num_joints,).

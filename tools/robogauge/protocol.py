@@ -66,7 +66,7 @@ def cells_of(protocol: Protocol, terrains: tuple[str, ...]) -> list[Cell]:
         terrains: Names of terrains.
 
     Returns:
-        The cells, those of a terrain together.
+        The cells, grouped by terrain.
     """
     cells = []
     for terrain in terrains:

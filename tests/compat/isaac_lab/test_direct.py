@@ -170,7 +170,7 @@ def test_apply_action_runs_before_each_physics_step():
 
 
 class Recorder(DirectRLEnv):
-    """Writes down which methods run, and what the counters say."""
+    """Records which methods run, and the values of the counters."""
 
     def __init__(self, cfg, render_mode=None, **kwargs):
         super().__init__(cfg, render_mode, **kwargs)

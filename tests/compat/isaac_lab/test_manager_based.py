@@ -217,7 +217,7 @@ class Cfg(ManagerBasedRLEnvCfg):
 
 
 class Env(ManagerBasedRLEnv):
-    """What a user overrides, with attributes that come after the constructor of the base."""
+    """A subclass of a user, which sets attributes after the constructor of the base class."""
 
     def __init__(self, cfg, **kwargs):
         super().__init__(cfg, **kwargs)
@@ -303,7 +303,7 @@ def test_a_saved_state_holds_terms_that_are_classes_and_weights_that_a_curriculu
 
 
 class SmoothedGravity:
-    """An observation with a state: a tensor, one in a dict, and one that is replaced."""
+    """An observation term with state: a tensor, a tensor in a dict, and a tensor that is replaced."""
 
     def __init__(self, cfg, env):
         self.n, self.kept = torch.zeros(env.num_envs, 3), {"a": torch.zeros(env.num_envs, 3)}

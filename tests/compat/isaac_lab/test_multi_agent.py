@@ -1,4 +1,4 @@
-"""Several agents in one environment: whose episode is over, the dict face beside the flat one, PettingZoo, skrl. The
+"""Several agents in one environment: ends of episodes, the interface with dicts next to the flat interface, PettingZoo, skrl. The
 oracles are a table of when each agent ends, the flat environment with the same actions, and ``Legged/Go2-Flat-v0``."""
 
 from __future__ import annotations

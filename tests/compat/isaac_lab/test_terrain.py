@@ -1,4 +1,4 @@
-"""Rough ground in other frameworks' words: their fields make our terrain, heights and levels are what they say."""
+"""Rough terrain in Isaac Lab's configuration classes: heights and levels are as their fields define them."""
 
 from __future__ import annotations
 

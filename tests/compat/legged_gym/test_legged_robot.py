@@ -546,7 +546,7 @@ SPOIL: dict[str, Any] = {
     "shape": lambda value: value[:3],
     "none": lambda value: None,
 }
-"""What a user's method does to a right result."""
+"""Ways in which a user's method spoils a correct result."""
 
 
 class Spoilt(LeggedRobot):

@@ -702,8 +702,7 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
 
 
 class Document(RLTask):
-    """What a document about this way to write a task shows, with a constructor that says no more than it must: whoever
-    is flagged is reset in ``pre_physics_step``, and buffers take the place of those there were."""
+    """A task as OmniIsaacGymEnvs' documentation shows it, with a minimal constructor: flagged robots are reset in ``pre_physics_step``, and methods replace the buffers by new tensors."""
 
     def __init__(self, name, sim_config, env, offset=None):
         self._num_observations, self._num_actions = 12, 12
@@ -903,7 +902,7 @@ def test_the_last_of_several_initialize_before_a_run_counts(mt):
 
 
 class Loop(TrainerMT):
-    """Steps until ``stop_at``, then does what ``end`` says, in the thread that ``VecEnvMT.run`` starts."""
+    """Steps until ``stop_at`` in the thread that ``VecEnvMT.run`` starts, then calls ``end``."""
 
     def __init__(self, env, stop_at=5, end=lambda: None):
         self.env, self.stop_at, self.end, self.stops = env, stop_at, end, 0

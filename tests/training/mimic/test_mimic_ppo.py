@@ -1,4 +1,4 @@
-"""Motion-mimic PPO and distillation on a toy: what is learnt, by which formulas, and what a checkpoint holds."""
+"""Motion-mimic PPO and distillation on a toy task: learning, formulas, and contents of a checkpoint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_ppo_learns_to_follow(encoder: Any) -> None:
 
 
 def test_a_policy_without_the_reference_cannot_follow_as_well() -> None:
-    """What the learning test measures is the use of the reference."""
+    """The learning test measures the use of the reference."""
     torch.manual_seed(0)
     blind = Chase(256)
     obs, error = blind.get_observations(), 0.0

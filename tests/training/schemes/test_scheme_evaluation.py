@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {"steps_per_env": 4, "epochs": 1, "mini_batches": 2, "hi
 
 
 def make_run(name: str, folder: Path, constant: float) -> Trainer:
-    """A run whose encoders return ``constant`` in every entry."""
+    """A run with encoders that return ``constant`` in every entry."""
     algo = SCHEME_CONFIGS[name](**SMALL, history=3, encoder_hidden=(8,))
     cfg = TrainCfg(BLIND, num_envs=4, run_dir=folder, iterations=9, video=False, algo=algo)
     trainer = Trainer(prepare(cfg), Console(quiet=True))
