@@ -61,7 +61,7 @@ def joined() -> Iterator[None]:
         yield
         return
     _pin_to_cores()
-    with _explaining():
+    with explaining():
         store, own_rank, size = next(rendezvous("env://", timeout=TIMEOUT))
         # torchrun starts processes again with the same store, which still has the addresses of
         # failed processes.
@@ -77,7 +77,7 @@ def joined() -> Iterator[None]:
 
 
 @contextmanager
-def _explaining() -> Iterator[None]:
+def explaining() -> Iterator[None]:
     """Convert the errors of torch.distributed into a ConnectionError with a remedy."""
     try:
         yield
@@ -171,12 +171,27 @@ def sample(distribution: Any) -> torch.Tensor:
     return own_rows(noise) * std + mean
 
 
+def uniform_like(values: torch.Tensor) -> torch.Tensor:
+    """Draw uniform numbers in [0, 1). Each row gets the numbers that it would get in a single
+    process.
+
+    Args:
+        values: Rows of this process. Each process has as many. Shape: (n, size).
+
+    Returns:
+        Random numbers. Shape: (n, size).
+    """
+    if count() == 1:
+        return torch.rand_like(values)
+    return own_rows(values.new_empty(count() * len(values), values.shape[1]).uniform_())
+
+
 def total(values: torch.Tensor) -> torch.Tensor:
     """Return the sum over processes."""
     if count() == 1:
         return values
     values = values.clone()
-    with _explaining():
+    with explaining():
         dist.all_reduce(values)
     return values
 
@@ -257,7 +272,7 @@ def gather(value: Any) -> list[Any]:
     if count() == 1:
         return [value]
     values: list[Any] = [None] * count()
-    with _explaining():
+    with explaining():
         dist.all_gather_object(values, value)
     return values
 
@@ -267,7 +282,7 @@ def of_first(value: float) -> float:
     if count() == 1:
         return value
     sent = torch.tensor(value, dtype=torch.float64)
-    with _explaining():
+    with explaining():
         dist.broadcast(sent, src=0, group=_waiting)
     return sent.item()
 

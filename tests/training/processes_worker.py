@@ -11,7 +11,9 @@ from rich.console import Console
 
 from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.training import processes
-from legged_envs.training.learner_options import LagrangeCfg
+from legged_envs.training.learner.bonus import RewardBonus
+from legged_envs.training.learner.style_prior import StylePrior
+from legged_envs.training.learner_options import AmpCfg, LagrangeCfg, RndCfg
 from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import LSTMCfg, PPOCfg, TrainCfg
 from legged_envs.training.prepare import agreed, prepare
@@ -22,9 +24,11 @@ from legged_envs.training.trainer import Trainer
 WHOLE = {"steps_per_env": 8, "epochs": 1, "mini_batches": 1}
 SMALL = {**WHOLE, "hidden": (16,), "mirror": False}
 CONSTRAINED = LagrangeCfg(enabled=True, calm_fraction=0.0)
+BONUSES = {"amp": AmpCfg(0.1, hidden=(16,)), "rnd": RndCfg(0.1, hidden=(16,))}
 CASES = {
     "ppo": ("Legged/Go2-Flat-v0", PPOCfg(**SMALL)),
     "adaptive": ("Legged/Go2-Flat-v0", PPOCfg(**SMALL, lagrange=CONSTRAINED)),
+    "bonuses": ("Legged/Go2-Flat-v0", PPOCfg(**SMALL, **BONUSES)),
     "cts": ("Legged/Go2-Blind-v0", CTSCfg(**SMALL)),
     "lstm": ("Legged/Go2-Flat-v0", LSTMCfg(**{**SMALL, "mini_batches": 1}, memory=8)),
     "gaits": ("Legged/Go2-Gaits-v0", PPOCfg(**SMALL)),
@@ -48,27 +52,53 @@ def options(name, folder, iterations=2, **kwargs):
     )
 
 
+def seeded(expert):
+    """Return an expert with random numbers of its own.
+
+    Torch's are not the same in one process and in several after the rows of a rollout are shuffled.
+    """
+
+    def draw(n):
+        with torch.random.fork_rng():
+            torch.manual_seed(n * processes.count())
+            return expert(n)
+
+    return draw
+
+
 def learn(name, folder):
     """Return the gradient of the first update, and rewards and parameters after two updates."""
     trainer = Trainer(agreed(prepare(options(name, folder))), Console(quiet=True))
-    gradients = []
-    parameters = trainer.algorithm.optimizer.param_groups[0]["params"]
+    algorithm = trainer.algorithm
+    bonuses = [part for part in algorithm.parts if isinstance(part, RewardBonus)]
+    for part in bonuses:
+        if isinstance(part, StylePrior):
+            part.expert = seeded(part.expert)
+    optimizers = [algorithm.optimizer, *(part.optimizer for part in bonuses)]
+    parameters = [each for one in optimizers for each in one.param_groups[0]["params"]]
+    gradients = {}
 
-    def keep(*_):
-        found = [each.grad.flatten() for each in parameters if each.grad is not None]
-        gradients.append(torch.cat(found))
+    def keep(optimizer, *_):
+        of_optimizer = optimizer.param_groups[0]["params"]
+        found = [each.grad.flatten() for each in of_optimizer if each.grad is not None]
+        gradients.setdefault(optimizers.index(optimizer), torch.cat(found))
 
-    trainer.algorithm.optimizer.register_step_pre_hook(keep)
+    for optimizer in optimizers:
+        optimizer.register_step_pre_hook(keep)
     rewards = []
     for _ in range(2):
         trainer.set_schedule()
         rewards.append(trainer.iterate()["reward"])
     commands = trainer.core.commands.terms.values()
+    state = algorithm.get_policy().state_dict()
+    for part in bonuses:
+        of_part = part.network.state_dict().items()
+        state.update({f"{part.name}.{key}": value for key, value in of_part})
     return {
-        "gradient": gradients[0],
+        "gradients": [gradients[number] for number in range(len(optimizers))],
         "rewards": rewards,
         "parameters": torch.cat([each.detach().flatten() for each in parameters]),
-        "state": trainer.algorithm.get_policy().state_dict(),
+        "state": state,
         "ranges": [term.ranges for term in commands if hasattr(term, "ranges")],
     }
 

@@ -71,7 +71,9 @@ class RewardBonus(Part, ABC):
 
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
         """Update the running statistics, and return the mean bonus of the rollout."""
-        self.update_normalizer()
+        # rsl_rl computes these statistics over the robots of all processes.
+        with processes.explaining():
+            self.update_normalizer()
         return {self.reward_name: self.means.mean().item()}
 
     def learn(self, done: Pass) -> Loss:

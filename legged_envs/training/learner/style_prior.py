@@ -12,6 +12,7 @@ from legged_envs import rotation
 from legged_envs.managers import ObservationGroupCfg
 from legged_envs.motions import MotionError, MotionLibrary, MotionSample
 from legged_envs.robots import RobotCfg
+from legged_envs.training import processes
 from legged_envs.training.learner.bonus import RewardBonus
 from legged_envs.training.learner_options import AmpCfg
 
@@ -169,9 +170,11 @@ class ExpertTransitions:
     def sample(self, n: int) -> Pairs:
         """Draw ``n`` transitions with torch's global random generator.
 
-        The states have the noise, clipping and scale of the observation group.
+        The states have the noise, clipping and scale of the observation group. Several processes
+        draw different transitions, together the same ones as a single process.
         """
-        drawn = torch.multinomial(self.weights, n, replacement=True)
+        of_all = torch.multinomial(self.weights, n * processes.count(), replacement=True)
+        drawn = processes.own_rows(of_all)
         previous = self._observed(self.previous[drawn])
         current = self._observed(self.current[drawn])
         return previous, current
@@ -198,7 +201,7 @@ class ExpertTransitions:
         for term, value in zip(self._group.terms.values(), parts, strict=True):
             # In the order of the observation manager: noise, then clipping, then scale.
             if self._group.noisy and term.noise:
-                value = value + term.noise * (2.0 * torch.rand_like(value) - 1.0)
+                value = value + term.noise * (2.0 * processes.uniform_like(value) - 1.0)
             if term.clip is not None:
                 value = value.clamp(*term.clip)
             shown.append(value * value.new_tensor(term.scale))
