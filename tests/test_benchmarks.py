@@ -12,8 +12,10 @@ import mujoco.batch
 import numpy as np
 import pytest
 
-from benchmarks import ab, isaacgym, loops, physics, scaling, storage, throughput
+from benchmarks import ab, isaacgym, loops, physics, storage, throughput
 from benchmarks.ab import Tree, measure
+from benchmarks.scaling.model import fit
+from benchmarks.scaling.traffic import traffic_of
 from legged_envs.envs import make_core
 from legged_envs.tasks import make_task_cfg
 from legged_envs.training.options import PPOCfg
@@ -207,7 +209,7 @@ def test_the_model_of_a_training_finds_the_times_that_measurements_were_made_of(
         rows.append({**row, "spread": 0.1})
     machine = {"cores": 2}
     contents = {"machine": machine, "noise": 0.0, "spread": 0.0, "traffic": traffic}
-    model = scaling.fit({**contents, "measurements": rows}, algo)
+    model = fit({**contents, "measurements": rows}, algo)
     found = (model.step, model.robot, model.fixed, model.sample)
     assert found == pytest.approx((2e-3, 80e-6, 5e-3, 7e-6))
     alone = 400 * algo.steps_per_env / (rows[1]["rollout"] + rows[1]["update"])
@@ -216,12 +218,12 @@ def test_the_model_of_a_training_finds_the_times_that_measurements_were_made_of(
     sums = model.seconds(8, 400, algo)["sums"]
     assert sums == pytest.approx(4 * 14 * 50e-6 + 2 * 7 / 8 * 16_000 / 125e6)
     with pytest.raises(ValueError, match=r"\[100\]"):
-        scaling.fit({**contents, "measurements": rows[:1]}, algo)
+        fit({**contents, "measurements": rows[:1]}, algo)
 
 
 def test_an_update_sends_the_gradients_once_for_each_step_of_the_optimizer() -> None:
     algo = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16,))
-    found = scaling.traffic_of(GO2, algo)
+    found = traffic_of(GO2, algo)
     with contextlib.closing(make_core(make_task_cfg(GO2), 1)) as core:
         sizes = core.group_sizes
         actions = core.actions.size
