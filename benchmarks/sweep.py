@@ -2,9 +2,10 @@
 
     python -m benchmarks.sweep
 
-Trains some runs one after the other, each pinned to one core, and the same runs as a sweep on all
-cores. A sweep that wasted nothing would take the sum of the single times divided by the number of
-cores.
+Trains some runs one after the other on one core, then as many of them at once as there are cores,
+each on a core, and then the same runs as a sweep on all cores. A sweep that wasted nothing would
+take the sum of the single times divided by the number of cores. Runs at once say how much of the
+rest is the machine's: cores share memory and clock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.machine import machine
@@ -34,31 +36,58 @@ def main() -> None:
         f"--num-envs={options.num_envs}",
         "--no-video",
     ]
-    seeds = [str(seed) for seed in range(1, options.runs + 1)]
+    seeds = range(1, options.runs + 1)
     cores = sorted(os.sched_getaffinity(0))
     print(", ".join(f"{name} {value}" for name, value in machine().items()))
-    with tempfile.TemporaryDirectory() as folder:
-        single = 0.0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        single = []
         for seed in seeds:
-            run_dir = str(Path(folder, f"seed_{seed}"))
-            words = ["train", *shared, "--seed", seed, "--threads=1", "--run-dir", run_dir]
-            seconds = measure(words, cores[:1])
-            print(f"seed {seed} on one core: {seconds:.1f} s", flush=True)
-            single += seconds
-        words = ["sweep", *shared, "--sweep-dir", str(Path(folder, "sweep")), "--seeds", *seeds]
-        seconds = measure(words, cores)
-    ideal = single / len(cores)
-    print(f"sweep on {len(cores)} cores: {seconds:.1f} s")
+            begun = time.perf_counter()
+            wait_for([start_run(shared, seed, folder / f"alone_{seed}", cores[0])])
+            single.append(time.perf_counter() - begun)
+            print(f"seed {seed} on one core: {single[-1]:.1f} s", flush=True)
+        begun = time.perf_counter()
+        at_once = []
+        for seed, core in zip(seeds, cores, strict=False):
+            at_once.append(start_run(shared, seed, folder / f"beside_{seed}", core))
+        wait_for(at_once)
+        beside = time.perf_counter() - begun
+        alone = max(single[: len(cores)])
+        print(f"{len(cores)} runs at once, a core each: {beside:.1f} s", flush=True)
+        begun = time.perf_counter()
+        words = ["sweep", *shared, "--sweep-dir", str(folder / "sweep")]
+        wait_for([start([*words, "--seeds", *map(str, seeds)], cores)])
+        swept = time.perf_counter() - begun
+    ideal = sum(single) / len(cores)
+    print(f"sweep on {len(cores)} cores: {swept:.1f} s")
     print(f"sum of the single times / cores: {ideal:.1f} s")
-    print(f"ratio: {seconds / ideal:.3f}")
+    print(f"ratio: {swept / ideal:.3f}; of runs at once to runs alone: {beside / alone:.3f}")
 
 
-def measure(words: list[str], cores: list[int]) -> float:
-    """Return the wall-clock time of a command of this package on some cores, s."""
-    command = ["taskset", "--cpu-list", ",".join(map(str, cores)), sys.executable]
-    begun = time.perf_counter()
-    subprocess.run([*command, "-m", "legged_envs", *words], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begun
+def start_run(shared: Sequence[str], seed: int, folder: Path, core: int) -> subprocess.Popen[bytes]:
+    """Start a training with one thread on a core."""
+    words = ["train", *shared, "--seed", str(seed), "--threads=1", "--run-dir", str(folder)]
+    return start(words, [core])
+
+
+def start(words: Sequence[str], cores: Sequence[int]) -> subprocess.Popen[bytes]:
+    """Start a command of this package on some cores."""
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, cores)), sys.executable]
+    command = [*pinned, "-m", "legged_envs", *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def wait_for(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Wait until processes have ended.
+
+    Raises:
+        subprocess.CalledProcessError: If one of them failed.
+    """
+    for process in processes:
+        status = process.wait()
+        if status:
+            raise subprocess.CalledProcessError(status, process.args)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,19 @@ import mujoco
 import mujoco.batch
 import numpy as np
 import pytest
+import torch
+from rich.console import Console
 
 from benchmarks import ab, isaacgym, loops, physics, storage, throughput
 from benchmarks.ab import Tree, measure
+from benchmarks.overlap import LaggedUpdate
 from benchmarks.scaling.model import fit
 from benchmarks.scaling.traffic import traffic_of
 from legged_envs.envs import make_core
 from legged_envs.tasks import make_task_cfg
-from legged_envs.training.options import PPOCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.trainer import Trainer
 
 GO2 = "Legged/Go2-Flat-v0"
 MIMIC = "Legged/Go2-Mimic-v0"
@@ -219,6 +224,28 @@ def test_the_model_of_a_training_finds_the_times_that_measurements_were_made_of(
     assert sums == pytest.approx(4 * 14 * 50e-6 + 2 * 7 / 8 * 16_000 / 125e6)
     with pytest.raises(ValueError, match=r"\[100\]"):
         fit({**contents, "measurements": rows[:1]}, algo)
+
+
+def test_a_lagged_update_collects_with_the_policy_from_before_the_last_update(
+    tmp_path: Path,
+) -> None:
+    ppo = PPOCfg(steps_per_env=2, epochs=1, mini_batches=1, hidden=(16,))
+    cfg = TrainCfg(GO2, num_envs=8, iterations=4, run_dir=tmp_path / "run", algo=ppo, video=False)
+    trainer = Trainer(prepare(cfg), Console(quiet=True))
+    actor = trainer.algorithm.get_policy()
+    update = LaggedUpdate(trainer)
+    trainer.algorithm.update = update
+    collected, learnt = [], []
+    for _ in range(3):
+        collected.append({name: value.clone() for name, value in actor.state_dict().items()})
+        trainer.iterate()
+        learnt.append(update.learner[0])
+    trainer.env.env.close()
+    weight = "mlp.0.weight"
+    assert torch.equal(collected[1][weight], collected[0][weight])
+    assert torch.equal(collected[2][weight], learnt[0][weight])
+    assert not torch.equal(learnt[0][weight], collected[0][weight])
+    assert not torch.equal(learnt[1][weight], learnt[0][weight])
 
 
 def test_an_update_sends_the_gradients_once_for_each_step_of_the_optimizer() -> None:

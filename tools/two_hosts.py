@@ -41,7 +41,7 @@ def main() -> None:
         limit = None
         if options.cut_after is not None:
             time.sleep(options.cut_after)
-            ip("-n", "host2", "link", "set", "cable2", "down")
+            cut()
             begun = time.monotonic()
             limit = AFTER_THE_CUT
         for number, host in zip(HOSTS, hosts, strict=True):
@@ -51,6 +51,11 @@ def main() -> None:
 def ip(*words: str) -> None:
     """Run a command of iproute2."""
     subprocess.run(["ip", *words], check=True)
+
+
+def cut() -> None:
+    """Cut the cable between the hosts."""
+    ip("-n", "host2", "link", "set", "cable2", "down")
 
 
 @contextmanager

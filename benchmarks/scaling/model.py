@@ -22,7 +22,7 @@ class Model:
     waiting   spread · √(2 ln k) · rollout, for the slowest of k processes
     learning  S · fixed + E · sample · n · T, and the sums of :func:`ring_seconds`
 
-    with T control steps, E passes over a rollout and S steps of the optimiser.
+    with T control steps, E passes over a rollout and S steps of the optimizer.
     """
 
     step: float
@@ -30,7 +30,7 @@ class Model:
     robot: float
     """Time that each robot adds to a control step, s."""
     fixed: float
-    """Time of a step of the optimiser without samples, s."""
+    """Time of a step of the optimizer without samples, s."""
     sample: float
     """Time that each sample adds to a pass over the rollout, s."""
     noise: float
@@ -56,8 +56,8 @@ class Model:
         rollout = steps * (self.step + self.robot * robots)
         noise = steps * self.noise * robots * (count - 1)
         waiting = self.spread * math.sqrt(2.0 * math.log(count)) * rollout
-        optimiser_steps = algo.epochs * algo.mini_batches
-        learning = optimiser_steps * self.fixed + algo.epochs * self.sample * robots * steps
+        optimizer_steps = algo.epochs * algo.mini_batches
+        learning = optimizer_steps * self.fixed + algo.epochs * self.sample * robots * steps
         sums = ring_seconds(self.traffic, count, self.latency, self.bandwidth)
         return {
             "rollout": rollout,
@@ -100,8 +100,8 @@ def fit(contents: dict[str, Any], algo: OnPolicyCfg) -> Model:
         )
     steps = algo.steps_per_env
     step, robot = _line(robots, [row.rollout / steps for row in rows])
-    optimiser_steps = algo.epochs * algo.mini_batches
-    fixed, batch = _line(robots, [row.update / optimiser_steps for row in rows])
+    optimizer_steps = algo.epochs * algo.mini_batches
+    fixed, batch = _line(robots, [row.update / optimizer_steps for row in rows])
     return Model(
         step=step,
         robot=robot,

@@ -35,7 +35,7 @@ def print_predictions(
     model = replace(fit(contents, algo), latency=latency, bandwidth=bandwidth)
     print(
         f"step {1e3 * model.step:.2f} ms + {1e6 * model.robot:.1f} us a robot; step of the "
-        f"optimiser {1e3 * model.fixed:.2f} ms + {1e6 * model.sample:.2f} us a sample and pass; "
+        f"optimizer {1e3 * model.fixed:.2f} ms + {1e6 * model.sample:.2f} us a sample and pass; "
         f"spread {model.spread:.1%}"
     )
     _print_fit(model, contents, algo)

@@ -61,6 +61,8 @@ def _start(cpus: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # A training of a sweep has the priority of a single training. Ray's own are less, by 15.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # Ray would start a process for each core in advance. The runs cannot use them.
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     cores = usable_cores()
     if cpus > cores:
         warnings.warn(
