@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import types
 import typing
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -41,6 +42,8 @@ Older policies and runs can have the earlier names in their recorded changes.
 
 def apply_changes(cfg: Cfg, changes: Changes) -> Cfg:
     """Return a copy of a configuration with fields replaced.
+
+    A reward term may have its earlier name; a warning gives the present one.
 
     Args:
         cfg: A dataclass, which may hold dataclasses, dicts of them, and plain objects.
@@ -82,7 +85,9 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
     # Names are checked on the way down, so that an error names the first missing name.
     children, hints = _children(node, hint, path, where)
     if where == "rewards" and name not in children and RENAMED_REWARDS.get(name) in children:
-        raise ValueError(f"cfg path {path!r}: {name!r} is now named {RENAMED_REWARDS[name]!r}")
+        present = RENAMED_REWARDS[name]
+        warnings.warn(f"cfg path {path!r}: {name!r} is now named {present!r}", FutureWarning, 2)
+        name = present
     check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
     child = children[name]
     # ``params`` holds only what the task sets; a parameter that has a default may be changed too.

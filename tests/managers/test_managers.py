@@ -359,8 +359,9 @@ def test_an_earlier_name_of_a_reward_leads_to_its_present_name():
     cfg = make_task_cfg(TASK)
     for earlier, present in RENAMED_REWARDS.items():
         assert present in cfg.rewards and earlier not in cfg.rewards
-        with pytest.raises(ValueError, match=f"'rewards.{earlier}.weight'.*'{present}'$"):
-            override(cfg, {f"rewards.{earlier}.weight": 1.0})
+        with pytest.warns(FutureWarning, match=f"'rewards.{earlier}.weight'.*'{present}'$"):
+            changed = override(cfg, {f"rewards.{earlier}.weight": 7.0})
+        assert changed.rewards[present].weight == 7.0
 
 
 def test_override_changes_a_copy():
