@@ -21,12 +21,12 @@ from typing import Any, NoReturn
 import tyro
 
 from legged_envs import __version__
-from legged_envs.checks import check_known
+from legged_envs.checks import check_choice, check_known
 from legged_envs.cli.bench import BenchCfg, bench
 from legged_envs.cli.benchmark import benchmark
 from legged_envs.cli.check import CheckCfg, check
 from legged_envs.cli.compare import CompareCfg, compare
-from legged_envs.cli.completion import make_completion
+from legged_envs.cli.completion import SHELLS, CompletionCfg, make_completion
 from legged_envs.cli.crosscheck import crosscheck
 from legged_envs.cli.demo import DemoCfg, demo
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
@@ -69,17 +69,13 @@ class Verb:
     """Function that runs the verb with its options. Its docstring is the help text of the verb."""
 
 
-@dataclass
-class CompletionCfg:
-    """Options of `legged-envs completion`."""
-
-
 def completion(cfg: CompletionCfg) -> None:
     """Print a script for tab completion in bash and zsh.
 
     It completes commands, options and task ids. Add this line to ~/.bashrc or ~/.zshrc:
     eval "$(legged-envs completion)"
     """
+    check_choice("completion: SHELL", cfg.shell, SHELLS)
     names = {name: all_option_names(verb.options) for name, verb in VERBS.items()}
     print(make_completion(names), end="")
 

@@ -1,9 +1,16 @@
 """Completion of the command line in shells."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from string import Template
+from typing import Annotated
+
+from tyro.conf import Positional, arg
 
 from legged_envs.tasks import TASKS
+
+SHELLS = ("bash", "zsh")
+"""Shells that the script supports."""
 
 SCRIPT = Template("""\
 # Completion of legged-envs for bash and zsh: eval "$$(legged-envs completion)"
@@ -25,6 +32,14 @@ $cases
 complete -F _legged_envs legged-envs
 """)
 """Script for a shell, with the names of verbs, their options and the tasks to fill in."""
+
+
+@dataclass
+class CompletionCfg:
+    """Options of `legged-envs completion`."""
+
+    shell: Annotated[str, Positional, arg(metavar="[SHELL]")] = "bash"
+    """Shell, bash or zsh. Both have the same script."""
 
 
 def make_completion(options: Mapping[str, Sequence[str]]) -> str:

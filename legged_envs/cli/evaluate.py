@@ -50,7 +50,7 @@ class EvaluateCfg(MotionFileOptions):
     terrain: str | None = None
     """Kind of tiles to walk on, for tasks on rough ground. Default: all."""
     level: int | None = None
-    """Level of these tiles. The first is 0. Default: all."""
+    """Level of the tiles. The first is 0. Default: all."""
     picture: Path | None = None
     """Draw the share of episodes that cross each kind and level of tile into this .png, for tasks
     on rough ground."""

@@ -74,7 +74,7 @@ class PlayCfg(MotionFileOptions):
     terrain: str | None = None
     """Kind of tiles to walk on, such as stairs_up, for tasks on rough ground."""
     level: int | None = None
-    """Level of these tiles. The first is 0."""
+    """Level of the tiles of --terrain. The first is 0."""
     scan: bool = False
     """Draw the points of the height scan that the policy observes."""
     appearance: str | None = None
@@ -89,12 +89,12 @@ class PlayCfg(MotionFileOptions):
     web: bool = False
     """Serve a page for a browser, with plots and controls, for --seconds or until Ctrl-C."""
     num_envs: int = 1
-    """Number of robots on that page."""
+    """Number of robots on the page of --web."""
     port: int | None = None
-    """Port of that page. Default: 8080. Only this machine reaches it. From another one: ssh -L
-    8080:localhost:8080 HOST."""
+    """Port of the page of --web. Default: 8080. Only this machine reaches the page. From another
+    one: ssh -L 8080:localhost:8080 HOST."""
     folder: Path = Path("runs")
-    """Folder below which that page can load policy files and run folders."""
+    """Folder below which the page of --web can load policy files and run folders."""
     contract: Path | None = None
     """File that describes a policy of another framework: deploy.yaml of unitree_rl_lab, a yaml of
     unitree_rl_gym, config.yaml of rl_sar. The .onnx of mjlab describes itself."""

@@ -15,7 +15,7 @@ class MotionFileOptions:
     """Files of motions that replace the task's own, for mimic tasks, or that a policy of another
     framework imitates: .npz, .csv, .pkl, .json or .txt."""
     motion: MotionReading = AS_FILES_SAY
-    """Settings for reading these files."""
+    """Settings for reading the files of --motions."""
 
     def check_motion_files(self) -> None:
         """Check these options before PyTorch is imported.

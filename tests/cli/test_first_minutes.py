@@ -79,6 +79,11 @@ def test_sim2sim_is_another_name_of_crosscheck(capsys):
 def test_a_shell_completes_commands_tasks_and_options(capsys):
     cli.main(["completion"])
     script = capsys.readouterr().out
+    cli.main(["completion", "zsh"])
+    assert capsys.readouterr().out == script
+    with pytest.raises(SystemExit):
+        cli.main(["completion", "fish"])
+    assert "('bash', 'zsh'), got 'fish'" in capsys.readouterr().err
     script += """
 complete_words() {
     COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _legged_envs; echo "${COMPREPLY[@]}"
