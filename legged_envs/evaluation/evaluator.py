@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import torch
+from gymnasium.vector import VectorEnv
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
@@ -60,6 +61,8 @@ class Evaluator:
             the usual groups of the kind of task.
         device: Torch device of the environments.
         harsh: True: harsh conditions (:mod:`legged_envs.evaluation.harsh`).
+        wrap: Function that adds wrappers, for a policy that observes more than the task shows.
+            None: no wrappers.
 
     Raises:
         ValueError: With ``harsh``, if the task has other commands than velocity commands.
@@ -74,6 +77,7 @@ class Evaluator:
         groups: Sequence[str] = (),
         device: str = "cpu",
         harsh: bool = False,
+        wrap: Callable[[VectorEnv], VectorEnv] | None = None,
     ):
         trained = cfg
         metrics = metrics_of(cfg)
@@ -84,7 +88,7 @@ class Evaluator:
             check_can_be_harsh(task_id, trained)
             cfg = harsh_cfg(cfg, trained)
             metrics = HarshMetrics
-        self._envs = gym.make_vec(
+        envs = gym.make_vec(
             task_id,
             num_envs=num_envs,
             cfg=cfg,
@@ -92,8 +96,9 @@ class Evaluator:
             device=device,
             **EVALUATION_ENV_OPTIONS,
         )
+        self._envs = wrap(envs) if wrap else envs
 
-        self.core = unwrap(self._envs)
+        self.core = unwrap(envs)
         """Environment of the evaluation, without wrappers."""
         self.metrics = metrics(self.core)
         """Object that measures each step and computes the result."""
@@ -163,7 +168,9 @@ class Evaluator:
             # Robots that fell stay in the simulation, but are not counted from then on.
             upright = upright & ~terminated
             alive.append(upright)
-            rows.append(self._copied_measures({**info, "reward": reward}))
+            # A wrapper that shapes rewards keeps those of the task.
+            earned = info.get("original_reward", reward)
+            rows.append(self._copied_measures({**info, "reward": earned}))
             show("standing" if still else "evaluating", (step + 1) / steps)
         measures = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
         return Rollout(measures, torch.stack(alive))

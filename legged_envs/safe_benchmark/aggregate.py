@@ -80,22 +80,22 @@ def aggregate(results: Sequence[RunResult]) -> Aggregation | None:
     if len(tables) < 2:
         return None
     methods = []
-    notices = []
+    lacking: dict[str, list[str]] = {}
     for method in dict.fromkeys(name for table in tables.values() for name in table):
         missing = [" ".join(setting) for setting, table in tables.items() if method not in table]
         if missing:
-            notices.append(f"over all tasks: {method} is left out, it lacks {', '.join(missing)}")
+            reason = f"left out, because they lack {', '.join(missing)}"
+            lacking.setdefault(reason, []).append(method)
             continue
         rows = [table[method] for table in tables.values()]
         seeds, left_out = common_seeds(rows)
         if left_out:
-            listed = ", ".join(map(str, left_out))
-            notices.append(
-                f"over all tasks: seeds of {method} that are left out, because not all tasks and "
-                f"levels have them: {listed}"
-            )
+            reason = "seeds left out, because not all tasks and levels have them: "
+            reason += ", ".join(map(str, left_out))
+            lacking.setdefault(reason, []).append(method)
         if seeds:
             methods.append(_stack(method, seeds, rows))
+    notices = [f"all tasks, {'; '.join(names)}: {reason}" for reason, names in lacking.items()]
     return Aggregation(tuple(tables), methods, notices)
 
 

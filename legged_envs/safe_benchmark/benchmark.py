@@ -1,4 +1,4 @@
-"""The benchmark from plan to page: trains, evaluates, and summarises the results."""
+"""The benchmark from plan to page: trains, evaluates, and summarizes the results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,14 +31,14 @@ PUBLISHED = Path(__file__).parents[2] / "benchmarks" / "safe_results"
 
 
 def run_benchmark(cfg: BenchmarkCfg) -> None:
-    """Train, evaluate and summarise what the options ask for.
+    """Train, evaluate and summarize what the options ask for.
 
     Args:
         cfg: Options of the benchmark.
 
     Raises:
         ValueError: If an option, a run folder or a result is wrong.
-        FileNotFoundError: If there is nothing to evaluate or to summarise.
+        FileNotFoundError: If there is nothing to evaluate or to summarize.
         RuntimeError: If trainings failed. The other runs are evaluated and in the table.
         KeyboardInterrupt: If the benchmark is interrupted.
     """
@@ -76,8 +76,8 @@ def results_folder(cfg: BenchmarkCfg) -> Path:
     if cfg.results is not None:
         return cfg.results
     own = cfg.folder / RESULTS
-    only_summarises = not (cfg.tasks or cfg.evaluate_only)
-    if only_summarises and not own.exists() and PUBLISHED.is_dir():
+    only_summarizes = not (cfg.tasks or cfg.evaluate_only)
+    if only_summarizes and not own.exists() and PUBLISHED.is_dir():
         return PUBLISHED
     return own
 

@@ -200,7 +200,7 @@ def evaluate_run(run: BenchmarkRun, method: Method, episodes: int) -> RunResult:
         episodes: Number of episodes.
     """
     curve = method.curve(run)
-    numbers = measure_policy(run, method.policy(run), episodes)
+    numbers = measure_policy(run, method, episodes)
     limits = {name: cost.limit for name, cost in numbers["costs"].items()}
     session = last_session(run.folder)
     machine = session.get("hardware", "not recorded").split(", ")

@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SIZE = (5.6, 4.2)
-"""Width and height of a figure, inches."""
+WIDTH = 4.8
+"""Width of a figure, inches."""
+
+PLOT_HEIGHT = 3.3
+"""Height of a figure without its legend, inches."""
+
+LEGEND_LINE = 0.17
+"""Height of a line of the legend, inches."""
+
+WIDE_RANGE = 6.0
+"""Quotient of the ends of an axis of ratios from which it is logarithmic."""
 
 THRESHOLDS = 101
 """Number of τ of a profile."""
 
-WIDEST_LABEL = 32
+WIDEST_LABEL = 28
 """Largest number of characters of a label in a legend of two columns."""
 
 MARKERS = "oDsv^<>PX*hpd"
@@ -31,7 +40,7 @@ def new_figure() -> tuple["Figure", "Axes"]:
     """Return a figure with one plot. Without pyplot it needs no display and leaves no state."""
     from matplotlib.figure import Figure
 
-    figure = Figure(SIZE, layout="constrained")
+    figure = Figure((WIDTH, PLOT_HEIGHT), layout="constrained")
     axes = figure.add_subplot()
     axes.grid(alpha=0.3)
     return figure, axes
@@ -67,8 +76,7 @@ def draw_front(rows: Sequence[Row]) -> "Figure":
     axes.plot(*zip(*front, strict=True), color="grey", linewidth=1.0, linestyle="--", zorder=0)
     axes.axvline(1.0, color="black", linewidth=1.0, linestyle=":")
     axes.axhline(1.0, color="black", linewidth=1.0, linestyle=":")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
+    scale_ratios(axes, np.array([result.worst_ratio for row in rows for result in row.results]))
     axes.set(xlabel="largest J/d (limit at 1)", ylabel="tracking error / unconstrained")
     add_legend(figure)
     return figure
@@ -121,8 +129,7 @@ def draw_profiles(scores: Mapping[str, np.ndarray], name: str) -> "Figure":
                 thresholds, found.low, found.high, step="post", color=colour, alpha=0.1, lw=0.0
             )
     axes.axvline(1.0, color="black", linewidth=1.0, linestyle=":")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
+    scale_ratios(axes, thresholds)
     axes.set(xlabel=f"τ: {name}", ylabel="share of runs at most τ", ylim=(-0.02, 1.02))
     add_legend(figure)
     return figure
@@ -164,7 +171,21 @@ def draw_lines(lines: Sequence[Line], x_label: str, y_label: str) -> tuple["Figu
 
 
 def add_legend(figure: "Figure") -> None:
-    """Add the legend below a figure, in two columns if its labels are short."""
+    """Add the legend below a figure, which grows by it, in two columns if the labels are short."""
     labels = figure.axes[0].get_legend_handles_labels()[1]
     columns = 1 if any(len(label) > WIDEST_LABEL for label in labels) else 2
+    figure.set_figheight(PLOT_HEIGHT + LEGEND_LINE * math.ceil(len(labels) / columns))
     figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+
+
+def scale_ratios(axes: "Axes", values: np.ndarray) -> None:
+    """Make the horizontal axis logarithmic if the ratios on it span a wide range.
+
+    Args:
+        axes: The plot.
+        values: Ratios above 0.
+    """
+    if values.max() / values.min() < WIDE_RANGE:
+        return
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")

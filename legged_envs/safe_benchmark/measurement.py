@@ -11,7 +11,7 @@ import torch
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
 from legged_envs.evaluation.metrics.task import Rollout
-from legged_envs.safe_benchmark.methods import PolicyFunction
+from legged_envs.safe_benchmark.method import Method
 from legged_envs.safe_benchmark.results import CostResult
 from legged_envs.safe_benchmark.run import BenchmarkRun
 from legged_envs.tasks import make_task_cfg
@@ -88,22 +88,28 @@ def steps_per_second(curve: Sequence[Mapping[str, float]]) -> float:
     return median(speeds) if speeds else math.nan
 
 
-def measure_policy(run: BenchmarkRun, policy: PolicyFunction, episodes: int) -> dict[str, Any]:
+def measure_policy(run: BenchmarkRun, method: Method, episodes: int) -> dict[str, Any]:
     """Evaluate the policy of a run on unseen episodes of the registered task.
 
     Whatever the training changed, the task is the registered one with the costs of the suite.
 
     Args:
         run: The run.
-        policy: Its policy, without exploration noise.
+        method: Its method, which has the policy.
         episodes: Number of episodes.
 
     Returns:
         Fields of a :class:`~legged_envs.safe_benchmark.results.RunResult`, by name.
     """
     cfg = override(make_task_cfg(run.task_id), {"costs": run.costs})
-    groups = tuple(getattr(policy, "inputs", ()))
-    evaluator = Evaluator(run.task_id, cfg, episodes, groups=groups)
+    policy = method.policy(run)
+    evaluator = Evaluator(
+        run.task_id,
+        cfg,
+        episodes,
+        groups=tuple(getattr(policy, "inputs", ())),
+        wrap=lambda envs: method.wrap_evaluation(envs, run),
+    )
     try:
         rollout = evaluator.rollout(policy, BENCHMARK_SEED)
         return numbers_of(rollout, evaluator)

@@ -1,23 +1,18 @@
-"""The methods of the benchmark, and the base class of your own methods."""
+"""The methods of the benchmark, by name, and of other files."""
 
 import importlib.util
 import re
-import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import torch
 from gymnasium.vector import VectorEnv
-from rich.console import Console
 
 from legged_envs.checks import check_known
-from legged_envs.envs.cost_suites import LEVELS
-from legged_envs.evaluation.run_results import Run
-from legged_envs.policy.policy import load_policy
-from legged_envs.runs.run_folder import CHECKPOINT
+from legged_envs.safe_benchmark.method import Method as Method
+from legged_envs.safe_benchmark.method import PolicyFunction as PolicyFunction
 from legged_envs.safe_benchmark.method_options import (
     FIXED,
     PENALTY,
@@ -28,12 +23,12 @@ from legged_envs.safe_benchmark.method_options import (
 )
 from legged_envs.safe_benchmark.options import ALL
 from legged_envs.safe_benchmark.run import BenchmarkRun
+from legged_envs.safe_benchmark.saute import SauteWrapper
 from legged_envs.system_checks import check_inputs, import_named
 from legged_envs.training.command import train_words
 from legged_envs.training.learner_options import ConstraintMethodName
-from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
-from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 
@@ -42,84 +37,6 @@ WARMUP_SHARE = 0.4
 
 METHOD_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 """Form of the name of a method, which is a part of the name of a run folder."""
-
-PolicyFunction = Callable[..., torch.Tensor]
-"""Function from the observations of each group, (n, size), to actions (n, num_actions)."""
-
-
-class Method:
-    """A method of the benchmark. A subclass defines the differences from the package's PPO.
-
-    A method of another library overrides the three methods :meth:`train`, :meth:`policy` and
-    :meth:`curve`. A method that changes options or wraps environments overrides :meth:`options` or
-    :meth:`wrap`, and no others.
-    """
-
-    name: str = ""
-    """Name of the method in commands, folders and tables: lower case, digits and underscores."""
-    source: str = ""
-    """``FILE.py:Class`` of a loaded method. Empty for the methods of the package."""
-
-    def options(self, run: BenchmarkRun) -> TrainCfg:
-        """Return the options of the training of a run."""
-        return TrainCfg(
-            run.task_id,
-            num_envs=run.num_envs,
-            iterations=run.iterations,
-            seed=run.seed,
-            run_dir=run.folder,
-            constraints=level_option(run.level),
-            threads=run.threads,
-            video=False,
-            algo=PPOCfg(),
-        )
-
-    def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
-        """Return the training environments with the wrappers of the method.
-
-        Args:
-            envs: Training environments.
-            run: The run.
-        """
-        return envs
-
-    def train(self, run: BenchmarkRun) -> None:
-        """Train a run in this process, and write the result into its folder.
-
-        A training that was interrupted is continued.
-        """
-        options = self.options(run)
-        if (run.folder / CHECKPOINT).exists():
-            options = TrainCfg(run.task_id, resume=run.folder, threads=run.threads)
-        Trainer(prepare(options), Console(), lambda envs: self.wrap(envs, run)).run()
-
-    def policy(self, run: BenchmarkRun) -> PolicyFunction:
-        """Return the trained policy of a run, without exploration noise.
-
-        It returns actions of shape (n, num_actions). A policy of several observation groups has
-        their names in an attribute ``inputs``.
-        """
-        return load_policy(run.folder)
-
-    def curve(self, run: BenchmarkRun) -> list[dict[str, float]]:
-        """Return the numbers of each update of a run, by name.
-
-        The benchmark reads ``env_steps``, ``steps_per_second`` and ``cost/NAME``, the mean of each
-        cost per step over the robots in training. A row without ``cost/NAME`` does not count.
-        """
-        return Run(run.folder).curve
-
-    def words(self, run: BenchmarkRun) -> list[str]:
-        """Return the words after ``legged-envs`` of a command that trains a run."""
-        # The folder of the run is runs/NAME in the benchmark's folder.
-        folder = str(run.folder.parents[1])
-        words = ["benchmark", "safe", "--run", run.name, "--methods", self.source or self.name]
-        words += ["--folder", folder, "--num-envs", str(run.num_envs)]
-        if run.iterations is not None:
-            words += ["--iterations", str(run.iterations)]
-        if run.threads:
-            words += ["--cpus-per-run", str(run.threads)]
-        return words
 
 
 class OptionMethod(Method):
@@ -171,11 +88,6 @@ class LagrangianWrapper(Method):
         return LagrangianReward(envs, pid=(0.08, 0.001, 0.0), warmup=warmup)
 
 
-def level_option(level: str) -> Any:
-    """Return the value of ``--constraints`` for a level: its name, or the factor as a number."""
-    return level if level in LEVELS else float(level)
-
-
 def warmup_steps(options: TrainCfg) -> int:
     """Return the control steps of each robot before a wrapper starts to adapt."""
     # The folder of a training that is continued is not empty.
@@ -189,7 +101,7 @@ def shipped_methods() -> dict[str, Method]:
     methods: dict[str, Method] = {}
     for name in get_args(ConstraintMethodName):
         methods[name] = OptionMethod(name)
-    for method in (TerminationsWrapper(), LagrangianWrapper()):
+    for method in (TerminationsWrapper(), LagrangianWrapper(), SauteWrapper()):
         methods[method.name] = method
     return methods
 
@@ -323,13 +235,3 @@ def check_new_name(word: str, name: str, shipped: dict[str, Method]) -> None:
         )
     if name in shipped:
         raise ValueError(f"--methods {word}: {name!r} is a method of the package: choose another")
-
-
-def command_of(method: Method, run: BenchmarkRun) -> str:
-    """Return the command line that trains a run.
-
-    Args:
-        method: Method of the run.
-        run: The run.
-    """
-    return shlex.join(["legged-envs", *method.words(run)])

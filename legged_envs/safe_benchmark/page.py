@@ -37,6 +37,10 @@ th, td { overflow-wrap: normal; }
 td { white-space: nowrap; }
 th { vertical-align: bottom; }
 td:first-child, th:first-child { position: sticky; left: 0; background: #fff; }
+@media (max-width: 700px) {
+  td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
+}
+caption { max-width: calc(100vw - 2.4rem); }
 body > div:has(> figure) {
   grid-template-columns: repeat(auto-fill, minmax(min(350px, 100%), 1fr));
 }

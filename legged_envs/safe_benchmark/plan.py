@@ -6,7 +6,7 @@ from pathlib import Path
 
 from legged_envs.checks import check_known
 from legged_envs.envs.cost_suites import SUITE, level_name, read_suite
-from legged_envs.safe_benchmark.methods import Method, command_of
+from legged_envs.safe_benchmark.method import Method, command_of
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.run import BenchmarkRun
 from legged_envs.sweeps.folder import RUNS

@@ -12,6 +12,9 @@ from legged_envs.policy.header import without_nan
 from legged_envs.runs.run_folder import write_json
 from legged_envs.safe_benchmark.run import BASELINE, RunIdentity
 
+ALIKE = ("package_version", "env_steps", "episodes", "evaluation_seed")
+"""Entries of a result that the seeds of a method have in common."""
+
 
 @dataclass(frozen=True)
 class CostResult:
@@ -139,7 +142,8 @@ def read_results(folder: Path, suite: str) -> list[RunResult]:
 
     Raises:
         FileNotFoundError: If there is none.
-        ValueError: If a file is damaged, of another version of the suite, or a second copy.
+        ValueError: If a file is damaged, of another version of the suite, or a second copy, or if
+            seeds of a method differ in more than their seed.
     """
     results = [read_result(path) for path in sorted(folder.glob("*.json"))]
     if not results:
@@ -155,6 +159,7 @@ def read_results(folder: Path, suite: str) -> list[RunResult]:
             )
         check_limits(result)
     check_distinct(results)
+    check_alike(results)
     return results
 
 
@@ -186,6 +191,24 @@ def check_distinct(results: Sequence[RunResult]) -> None:
             )
 
 
+def check_alike(results: Sequence[RunResult]) -> None:
+    """Raise a ValueError if seeds of a method were trained or evaluated differently.
+
+    A mean over them would hide the difference.
+    """
+    firsts: dict[tuple[str, str, str], RunResult] = {}
+    for result in results:
+        first = firsts.setdefault((result.task, result.level, result.method), result)
+        for entry in ALIKE:
+            values = getattr(first, entry), getattr(result, entry)
+            if values[0] != values[1]:
+                raise ValueError(
+                    f"{first.name} has {entry.replace('_', ' ')} {values[0]}, and {result.name} "
+                    f"has {values[1]}: seeds of a method must agree, so make one of them again or "
+                    "move it away"
+                )
+
+
 def notices(results: Sequence[RunResult]) -> list[str]:
     """Return what limits a comparison of results, one line each.
 
@@ -200,11 +223,13 @@ def notices(results: Sequence[RunResult]) -> list[str]:
             lines.append(
                 f"{place}: there is no unconstrained run (method {BASELINE}), so no relative errors"
             )
+        lacking: dict[str, list[str]] = {}
         for method in methods:
             missing = all_seeds - {result.seed for result in group if result.method == method}
             if missing:
-                listed = ", ".join(map(str, sorted(missing)))
-                lines.append(f"{place}, {method}: missing seeds: {listed}")
+                lacking.setdefault(", ".join(map(str, sorted(missing))), []).append(method)
+        for seeds, names in lacking.items():
+            lines.append(f"{place}, {'; '.join(names)}: missing seeds: {seeds}")
         for entry in ("env_steps", "episodes", "evaluation_seed"):
             values = sorted({getattr(result, entry) for result in group})
             if len(values) > 1:

@@ -29,6 +29,7 @@ from legged_envs.safe_benchmark.sweep_rows import (
 from legged_envs.tables import format_html
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ERROR_PROFILE = "Performance profile of the relative tracking error, with 95 % bands"
@@ -123,15 +124,23 @@ def profile_figures(sweep: Sweep) -> "dict[str, Figure]":
     ):
         lines = lines_of([sweep], estimates)
         if lines:
-            drawn[caption] = draw_lines(lines, label, name)[0]
+            drawn[caption], axes = draw_lines(lines, label, name)
+            scale_multipliers(axes, sweep)
     lines = []
     for cost in sweep.rows[0].results[0].costs:
         found = [_cost_ratio(row, cost) for row in sweep.rows]
         lines.append(Line(labelled(cost, sweep.n), sweep.values, found))
     figure, axes = draw_lines(lines, label, "J/d of each cost (limit at 1)")
+    scale_multipliers(axes, sweep)
     axes.axhline(1.0, color="black", linewidth=1.0, linestyle=":")
     drawn["Costs over fixed multipliers; the dotted line is the limit"] = figure
     return drawn
+
+
+def scale_multipliers(axes: "Axes", sweep: Sweep) -> None:
+    """Make the horizontal axis logarithmic from the smallest multiplier above 0 on."""
+    axes.set_xscale("symlog", linthresh=min(value for value in sweep.values if value > 0.0))
+    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def lines_of(sweeps: Sequence[Sweep], measure: Callable[[Row], Estimate]) -> list[Line]:

@@ -10,8 +10,9 @@ import pytest
 
 from legged_envs import cli
 from legged_envs.cli.command_line import parse_options
+from legged_envs.safe_benchmark.method import command_of
 from legged_envs.safe_benchmark.method_options import method_name, read_method
-from legged_envs.safe_benchmark.methods import command_of, find_methods, shipped_methods
+from legged_envs.safe_benchmark.methods import find_methods, shipped_methods
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.plan import plan_runs, trial_runs
 from legged_envs.safe_benchmark.run import BenchmarkRun, run_in

@@ -165,6 +165,26 @@ def test_a_seed_that_is_there_twice_is_refused(tmp_path):
         read_results(tmp_path, SUITE)
 
 
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("package_version", "0.2.0"),
+        ("env_steps", 10),
+        ("episodes", 4),
+        ("evaluation_seed", 3),
+    ],
+)
+def test_seeds_of_a_method_that_differ_in_more_than_their_seed_are_refused(entry, value, tmp_path):
+    write_result(tmp_path, result(seed=1))
+    write_result(tmp_path, result("ipo", seed=1, **{entry: value}))
+    # Methods may differ; that is a notice.
+    assert len(read_results(tmp_path, SUITE)) == 2
+    write_result(tmp_path, result(seed=2, ratio=0.8, **{entry: value}))
+    named = entry.replace("_", " ")
+    with pytest.raises(ValueError, match=f"p3o_1 has {named}.*p3o_2 has {value}"):
+        read_results(tmp_path, SUITE)
+
+
 def test_limits_that_are_not_those_of_the_suite_are_refused(tmp_path):
     path = write_result(tmp_path, result())
     costs = json.loads(path.read_text())["costs"]
@@ -192,6 +212,9 @@ def test_what_limits_a_comparison_is_listed():
     complete = [result("none", 1), result("none", 2), result("p3o", 1), result("p3o", 2)]
     assert notices(complete) == []
     assert notices(complete[:3]) == ["Go2-Flat medium, p3o: missing seeds: 2"]
+    assert notices([*complete[:3], result("ipo", 1)]) == [
+        "Go2-Flat medium, p3o; ipo: missing seeds: 2"
+    ]
     assert any("no unconstrained run" in line for line in notices(complete[2:]))
     longer = [*complete, result("ipo", 1, env_steps=10), result("ipo", 2)]
     assert notices(longer) == [

@@ -167,7 +167,7 @@ def test_the_page_shows_every_row_its_figures_and_its_command(results):
         "legged-envs benchmark safe --tasks Go2-Flat --levels medium --methods none p3o --seeds 3"
         in html
     )
-    assert "Go2-Flat medium, slow: missing seeds: 3" in html
+    assert "Go2-Flat medium, none; slow; ipo: missing seeds: 3" in html
     # One file that needs no network.
     assert 'src="http' not in html and "@import" not in html
     # A name of a stranger's result is text.
