@@ -6,13 +6,13 @@ from math import inf
 from typing import NamedTuple
 
 from legged_envs.robot_check.limits import LIMITS
-from legged_envs.robots.reading.motors import (
-    MOST_VELOCITY,
-    group_by_value,
-    most_torque,
+from legged_envs.robots.reading.motors import group_by_value
+from legged_envs.robots.reading.placeholders import (
     split_placeholders,
+    torque_bounds,
+    velocity_bounds,
 )
-from legged_envs.robots.reading.pose import ground_distances, mirror_sign
+from legged_envs.robots.reading.pose import Pose, ground_distances, mirror_sign
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import (
     REPORT_DURATION,
@@ -230,19 +230,22 @@ def _mirror_problem(joint: _Joint) -> tuple[str, str] | None:
 
 def _placeholder_problems(robot: RobotCfg, standing: StandingRobot) -> Iterator[str]:
     """Name limits that no motor has, such as 1000 N m of a file in which nobody knew them."""
+    pose = Pose(*standing)
     mass = float(standing.model.body_subtreemass[1])
+    torques = torque_bounds(pose, robot.foot_names, robot.base_height)
     fields = (
-        ("torque_limits", robot.torque_limits, most_torque(mass, robot.base_height), "N m"),
-        ("velocity_limits", robot.velocity_limits, MOST_VELOCITY, "rad/s"),
+        ("torque_limits", robot.torque_limits, torques, "N m"),
+        ("velocity_limits", robot.velocity_limits, velocity_bounds(pose), "rad/s"),
     )
-    for field, values, most, unit in fields:
+    for field, values, bounds, unit in fields:
         limits = dict(zip(robot.joint_names, values, strict=True))
-        _, placeholders = split_placeholders(limits, most)
-        if placeholders:
-            yield (
-                f"{field}: {group_by_value(placeholders)} is more {unit} than a motor of a robot "
-                f"of {mass:.3g} kg has: write the values of the motors"
-            )
+        split = split_placeholders(limits, bounds)
+        for placeholders, comparison in ((split.too_large, "more"), (split.too_small, "less")):
+            if placeholders:
+                yield (
+                    f"{field}: {group_by_value(placeholders)} is {comparison} {unit} than a motor "
+                    f"of a robot of {mass:.3g} kg has: write the values of the motors"
+                )
 
 
 def _stance_table(robot: RobotCfg, standing: StandingRobot, stance: Stance) -> Table:

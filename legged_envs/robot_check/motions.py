@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.robot_check.limits import LIMITS
+from legged_envs.robots.reading.placeholders import LEAST_VELOCITY
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.cfg import SimCfg
 from legged_envs.sim.scene import spec_on_ground
@@ -150,7 +151,9 @@ def wild_joints(robot: MovingRobot) -> list[str]:
     if any(data.warning[warning].number for warning in DIVERGENCE_WARNINGS):
         return list(robot.cfg.joint_names)
     speeds = abs(data.qvel[robot.qvel])
-    is_wild = speeds > IMPOSSIBLE_SPEED * np.array(robot.cfg.velocity_limits)
+    # Smaller limits are placeholders, which are reported as such.
+    limits = np.maximum(robot.cfg.velocity_limits, LEAST_VELOCITY)
+    is_wild = speeds > IMPOSSIBLE_SPEED * limits
     return [robot.cfg.joint_names[i] for i in np.flatnonzero(is_wild)]
 
 

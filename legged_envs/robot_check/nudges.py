@@ -9,7 +9,7 @@ from legged_envs.robot_check.motions import MovingRobot, start, upright, wild_jo
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import set_gains
 
-NUM_NUDGES = 16
+NUM_NUDGES = 32
 """Number of random starts from which a robot must come to stand."""
 
 FEET_TO_STAND = 4

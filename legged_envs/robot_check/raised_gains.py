@@ -1,9 +1,11 @@
-"""Raises the gains of a robot until it stands on them."""
+"""Raises the gains of a robot until it stands on them, and balances a biped for them."""
 
 from dataclasses import replace
 
+from legged_envs.robot_check.leaning import is_balanced, lean
 from legged_envs.robot_check.motions import make_moving
 from legged_envs.robot_check.nudges import FEET_TO_STAND, NUM_NUDGES, count_stands
+from legged_envs.robots.reading.soles import DRAFTED_FACTOR
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import settle, stand
 
@@ -20,6 +22,13 @@ RAISE_FACTOR = 1.25
 ENOUGH_SINKING = 0.03
 """Height loss of the base below which gains are not raised, as a fraction of ``base_height``."""
 
+LEAST_REACH = 0.03
+"""Deviation at which a raised servo reaches its torque limit at the least, rad.
+
+A stiffer servo switches between its limits and swings: 16 of 64 GR1T1, with ankles of 15 N m, fell
+with three times the gain of a draft in their ankles, and 4 with the gain of the draft.
+"""
+
 WEAK_FACTOR = 0.7
 """Factor on kp with which a robot must stand after a start as in a task."""
 
@@ -32,10 +41,15 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
     raised at most twelve times. For a robot with fewer than four feet they are raised at most six
     times after it stands with a held base. If the robot never stands after all starts, the gains
     are the first of those with which it stands after the most.
+
+    No servo is raised so far that it reaches its torque limit within 0.03 rad. A biped with a
+    balanced default pose is balanced again for its gains.
     """
     # Both models are made once: compiling a robot with large meshes takes seconds.
     standing = stand(robot)
-    moving = make_moving(robot, is_held=False)
+    drafted = make_moving(robot, is_held=False)
+    leans = is_balanced(drafted)
+    gain_factor = DRAFTED_FACTOR
     best = robot
     most_stands = -1
     num_raises_left = MAX_RAISES
@@ -44,7 +58,8 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
         if sinking < ENOUGH_SINKING * robot.base_height:
             if most_stands < 0 and len(robot.foot_names) < FEET_TO_STAND:
                 num_raises_left = min(num_raises_left, MAX_RAISES_TO_BALANCE)
-            stands = count_stands(moving, _weaken(robot))
+            weak = _weaken(robot)
+            stands = count_stands(drafted._replace(cfg=weak), weak)
             if stands > most_stands:
                 most_stands = stands
                 best = robot
@@ -53,7 +68,10 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
         if most_stands == NUM_NUDGES or num_raises_left == 0:
             return best
         num_raises_left -= 1
-        robot = replace(robot, kp=_raise(robot.kp), kd=_raise(robot.kd))
+        robot = _raise(robot)
+        gain_factor *= RAISE_FACTOR
+        if leans:
+            robot = lean(drafted, robot, gain_factor)
 
 
 def _weaken(robot: RobotCfg) -> RobotCfg:
@@ -61,6 +79,14 @@ def _weaken(robot: RobotCfg) -> RobotCfg:
     return replace(robot, kp=tuple(WEAK_FACTOR * gain for gain in robot.kp))
 
 
-def _raise(gains: tuple[float, ...]) -> tuple[float, ...]:
-    # Three digits: the gains are written to a file that people read.
-    return tuple(float(f"{RAISE_FACTOR * gain:.3g}") for gain in gains)
+def _raise(robot: RobotCfg) -> RobotCfg:
+    kp = list(robot.kp)
+    kd = list(robot.kd)
+    for i, torque in enumerate(robot.torque_limits):
+        raised = RAISE_FACTOR * kp[i]
+        if raised * LEAST_REACH > torque:
+            continue
+        # Three digits: the gains are written to a file that people read.
+        kp[i] = float(f"{raised:.3g}")
+        kd[i] = float(f"{RAISE_FACTOR * kd[i]:.3g}")
+    return replace(robot, kp=tuple(kp), kd=tuple(kd))

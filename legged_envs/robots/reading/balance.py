@@ -7,7 +7,7 @@ import numpy as np
 
 from legged_envs.robots.reading.feet import Foot
 from legged_envs.robots.reading.pose import Pose, body_path
-from legged_envs.robots.reading.soles import SOLE_DEPTH, Sole, find_sole
+from legged_envs.robots.reading.soles import DRAFTED_FACTOR, SOLE_DEPTH, Sole, find_sole
 
 FEET_THAT_NEED_BALANCE = 2
 """Number of feet of robots that are balanced. Robots with more feet stand anyway."""
@@ -49,6 +49,8 @@ def balance(
     feet: Sequence[Foot],
     positions: dict[str, float],
     torque_limits: Mapping[str, float],
+    gain_factor: float = DRAFTED_FACTOR,
+    centred: float = CENTRED,
 ) -> dict[str, float]:
     """Return the joint positions with which a biped's centre of mass is between its ankles and the
     middle of its soles.
@@ -63,10 +65,14 @@ def balance(
         feet: Its feet.
         positions: Joint positions, rad, by name.
         torque_limits: Torque limits of motors, N m, by the name of the joint, without placeholders.
+        gain_factor: Gains of the robot, as a multiple of the smallest that hold it upright. The
+            centre of mass is nearer to the ankles for small gains.
+        centred: Largest distance of the centre of mass from its best place at which a pose is kept,
+            as a fraction of half of the usable length of the soles.
     """
     if len(feet) != FEET_THAT_NEED_BALANCE or any(foot.wheel is not None for foot in feet):
         return positions
-    soles = [find_sole(pose, foot, torque_limits) for foot in feet]
+    soles = [find_sole(pose, foot, torque_limits, gain_factor) for foot in feet]
     soles = _on_one_level(pose, soles)
     length = min(sole.length for sole in soles)
     if length < LEAST_SOLE:
@@ -76,7 +82,7 @@ def balance(
     offset = abs(error[:num_places:2]).max()
     tilt = abs(error[num_places:]).max()
     usable_length = min(sole.usable_length for sole in soles)
-    is_centred = offset < CENTRED * usable_length / 2
+    is_centred = offset < centred * usable_length / 2
     is_level = tilt < TILT_WEIGHT * SOLE_DEPTH / length
     if is_centred and is_level:
         return positions

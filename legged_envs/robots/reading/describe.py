@@ -9,11 +9,12 @@ import numpy as np
 from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE
 from legged_envs.robots.reading.isolate import Joints
 from legged_envs.robots.reading.mirror import foot_partners, joint_partners
-from legged_envs.robots.reading.motors import (
-    MOST_VELOCITY,
-    group_by_value,
-    most_torque,
+from legged_envs.robots.reading.motors import group_by_value
+from legged_envs.robots.reading.placeholders import (
+    Bounds,
     split_placeholders,
+    torque_bounds,
+    velocity_bounds,
 )
 from legged_envs.robots.reading.pose import (
     GRAVITY,
@@ -100,7 +101,7 @@ def describe_robot(
         "torque_limits",
         joints.torque_limits,
         joint_names,
-        most=most_torque(mass, height),
+        bounds=torque_bounds(pose, feet, height),
         guess=torque_guess,
         unit="N m",
         source_name=source_name,
@@ -110,7 +111,7 @@ def describe_robot(
         "velocity_limits",
         velocity_limits,
         joint_names,
-        most=MOST_VELOCITY,
+        bounds=velocity_bounds(pose),
         guess=COMMON_VELOCITY_LIMIT,
         unit="rad/s",
         source_name=source_name,
@@ -171,7 +172,7 @@ def _complete_limits(
     limits: Mapping[str, float],
     joint_names: Sequence[str],
     *,
-    most: float,
+    bounds: Bounds,
     guess: float,
     unit: str,
     source_name: str,
@@ -183,28 +184,30 @@ def _complete_limits(
         field: Name of the field, for ``gaps``.
         limits: Limits that the file has.
         joint_names: Names of all joints.
-        most: Largest limit that a motor can have. Larger ones are placeholders.
+        bounds: Limits that a motor can have. Others are placeholders.
         guess: Limit of joints without one.
         unit: Unit of the limits.
         source_name: Name of the file.
         gaps: Notes. An entry is added if some limits are guesses.
     """
-    real, placeholders = split_placeholders(limits, most)
+    split = split_placeholders(
+        {name: limits[name] for name in joint_names if name in limits}, bounds
+    )
     reasons = []
     missing = [joint for joint in joint_names if joint not in limits]
     if missing:
         reasons.append(f"{source_name} has none of {', '.join(missing)}")
-    placeholders = {joint: placeholders[joint] for joint in joint_names if joint in placeholders}
-    if placeholders:
-        reasons.append(
-            f"{source_name} has {group_by_value(placeholders)}, "
-            f"more {unit} than a motor of this robot has"
-        )
+    for placeholders, comparison in ((split.too_large, "more"), (split.too_small, "less")):
+        if placeholders:
+            reasons.append(
+                f"{source_name} has {group_by_value(placeholders)}, "
+                f"{comparison} {unit} than a motor of this robot has"
+            )
     if reasons:
         gaps[field] = (
             f"{'; '.join(reasons)}: {guess} {unit} is a guess, write the values of the motors"
         )
-    return tuple(real.get(joint, guess) for joint in joint_names)
+    return tuple(split.real.get(joint, guess) for joint in joint_names)
 
 
 def _round_to_two_digits(value: float) -> float:

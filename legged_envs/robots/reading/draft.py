@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import mujoco
 
 from legged_envs.robots.reading.balance import FEET_THAT_NEED_BALANCE, balance
+from legged_envs.robots.reading.cut_loops import refuse_cut_loops
 from legged_envs.robots.reading.describe import Parts, describe_robot
 from legged_envs.robots.reading.drawn_meshes import keep_drawn_meshes, write_drawn_meshes
 from legged_envs.robots.reading.feet import Foot, find_feet
@@ -30,13 +31,13 @@ from legged_envs.robots.reading.motors import (
     NUM_POSES,
     group_by_value,
     missing_armatures,
-    most_torque,
-    split_placeholders,
 )
 from legged_envs.robots.reading.options import reset_options
+from legged_envs.robots.reading.placeholders import split_placeholders, torque_bounds
 from legged_envs.robots.reading.pose import Pose, ground_distances
 from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_endless_joints
 from legged_envs.robots.reading.source import read_root
+from legged_envs.robots.reading.stretched_legs import bend_stretched_legs
 from legged_envs.robots.reading.units import check_mesh_sizes, note_wrong_inertias
 from legged_envs.robots.reading.urdf import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
@@ -73,7 +74,8 @@ def draft_robot(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str
     * Joints are in the order of the file. The default pose is the keyframe ``home`` or ``stand`` of
       the file. Without one, joints are at 0. A joint with a range that excludes 0, such as a knee,
       is bent by a twentieth of its range beyond the end. The joint before it, the hip, is bent back
-      by half of this angle, so that the foot stays below the hip.
+      by half of this angle, so that the foot stays below the hip. Stretched legs of a robot with
+      four feet or more are bent to 75 % of their length.
     * Feet are the bodies near the ground with foot, toe, sole or ankle roll in their names. If
       fewer than two have such a name, feet are the ends of the limbs near the ground. The lowest
       shapes of each foot are moved to a separate body.
@@ -186,12 +188,14 @@ def _read_source(path: Path, notes: list[str], drawn: Path) -> _Source:
         turn_forward(spec, notes)
         pose = _default_pose(spec, joints.positions)
         check_mesh_sizes(pose.model)
+        refuse_cut_loops(pose)
         feet, height = _find_feet(pose)
         note_wrong_inertias(pose.model, height, notes)
         if not joints.has_keyframe:
-            mass = float(pose.model.body_subtreemass[1])
-            torques = split_placeholders(joints.torque_limits, most_torque(mass, height))[0]
-            positions = balance(pose, feet, joints.positions, torques)
+            bounds = torque_bounds(pose, [foot.body for foot in feet], height)
+            torques = split_placeholders(joints.torque_limits, bounds).real
+            positions = bend_stretched_legs(pose, feet, joints.positions)
+            positions = balance(pose, feet, positions, torques)
             joints = joints._replace(positions=positions)
             _set_positions(pose, joints.positions)
             feet, height = _find_feet(pose)

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.robots.reading.feet import FOOT_NAME, FOOT_ZONE, Foot
-from legged_envs.robots.reading.pose import Pose
+from legged_envs.robots.reading.pose import Pose, lowest_point
 from legged_envs.robots.reading.wheels import wheel_frame
 
 COPIED_ATTRIBUTES = (
@@ -145,11 +145,9 @@ def _foot_name(link: str) -> str:
 def _foot_point(pose: Pose, shape: int, height: float) -> np.ndarray:
     """Return the centre of a shape, or of the lower end of a long one such as a shank."""
     model, data = pose
-    nearest = np.zeros(6)  # Points on the plane and on the shape.
-    mujoco.mj_geomDistance(model, data, 0, shape, 1e3, nearest)
     centre = data.geom_xpos[shape]
-    lowest_point = nearest[3:]
-    if centre[2] - lowest_point[2] <= FOOT_ZONE * height:
+    lowest = lowest_point(pose, shape)
+    if centre[2] - lowest[2] <= FOOT_ZONE * height:
         return np.array(centre)
     radius = model.geom_size[shape, 0]
-    return np.array(lowest_point + np.array([0.0, 0.0, radius]))
+    return np.array(lowest + np.array([0.0, 0.0, radius]))

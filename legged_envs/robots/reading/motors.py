@@ -1,19 +1,9 @@
-"""Limits of motors: numbers that stand for none, and inertias that are too small for a motor."""
+"""Finds joints with inertias that are too small for their motors."""
 
 from collections.abc import Mapping
 
 import mujoco
 import numpy as np
-
-from legged_envs.robots.reading.pose import GRAVITY
-
-# The strongest motor of the package's robots has 0.9 of it (Go2).
-MOST_TORQUE = 5.0
-"""Largest torque of a joint in multiples of m g h, with the mass m of the robot and the height h
-of its base. Files with more have a placeholder, such as 1000 N m."""
-
-MOST_VELOCITY = 100.0
-"""Largest velocity of a joint, rad/s. Files with more have a placeholder, such as 1000 rad/s."""
 
 PHYSICS_DT = 0.005
 """Physics time step of a task (``SimCfg.dt``), s."""
@@ -32,25 +22,6 @@ MOST_JUMP_TO_BALANCE = 1.5
 
 NUM_POSES = 32
 """Number of random poses in which the inertias of joints are looked at."""
-
-
-def most_torque(mass: float, height: float) -> float:
-    """Return the torque, N m, beyond which no motor of a robot of this size goes."""
-    return MOST_TORQUE * mass * GRAVITY * height
-
-
-def split_placeholders(
-    limits: Mapping[str, float], most: float
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the limits up to ``most``, and those beyond it, which are placeholders."""
-    real = {}
-    placeholders = {}
-    for joint, limit in limits.items():
-        if limit > most:
-            placeholders[joint] = limit
-        else:
-            real[joint] = limit
-    return real, placeholders
 
 
 def missing_armatures(

@@ -50,6 +50,13 @@ def ground_distances(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, fl
     return distances
 
 
+def lowest_point(pose: Pose, shape: int) -> np.ndarray:
+    """Return the point of a shape that is nearest to the plane, m, in the world frame."""
+    nearest = np.zeros(6)  # Points on the plane and on the shape.
+    mujoco.mj_geomDistance(pose.model, pose.data, 0, shape, 1e3, nearest)
+    return nearest[3:]
+
+
 def mirror_sign(model: mujoco.MjModel, data: mujoco.MjData, joint: str, partner: str) -> float:
     """Return the sign of ``RobotCfg.mirror`` that follows from the axes of two joints.
 

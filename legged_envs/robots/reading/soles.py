@@ -19,13 +19,22 @@ LARGER_SOLE = 1.2
 TILTS = np.radians(np.arange(1.0, 31.0))
 """Angles by which a foot is turned about the y axis of the base to find its flat side, rad."""
 
-SUPPORT_SHARE = 0.5
-"""Distance of the balance point from the ankle, as a fraction of the distance of the middle of the
-sole.
+DRAFTED_FACTOR = 2.0
+"""Drafted gains, as a multiple of the smallest gains that hold a robot upright."""
 
-With the drafted gains, which are twice the smallest gains that hold a robot upright, an ankle gives
-way by as much again under the weight before it. The robot then stands above the middle.
-"""
+
+def support_share(gain_factor: float) -> float:
+    """Return the distance of the balance point from the ankle, as a fraction of the distance of the
+    middle of the sole.
+
+    The ankle gives way under the weight before it until the robot stands above the middle. With the
+    gain K and the smallest gain m g h that holds the robot upright, the distance grows by the
+    factor 1 / (1 − m g h / K).
+
+    Args:
+        gain_factor: K / (m g h), more than 1.
+    """
+    return 1.0 - 1.0 / gain_factor
 
 
 class Sole(NamedTuple):
@@ -60,7 +69,12 @@ class _Flat(NamedTuple):
     area: float
 
 
-def find_sole(pose: Pose, foot: Foot, torque_limits: Mapping[str, float]) -> Sole:
+def find_sole(
+    pose: Pose,
+    foot: Foot,
+    torque_limits: Mapping[str, float],
+    gain_factor: float = DRAFTED_FACTOR,
+) -> Sole:
     """Return the sole of a foot where it is largest.
 
     It is what touches the ground in the pose, with all joints at 0, or with the foot turned by up
@@ -70,6 +84,7 @@ def find_sole(pose: Pose, foot: Foot, torque_limits: Mapping[str, float]) -> Sol
         pose: The robot, its base upright.
         foot: One of its feet.
         torque_limits: Torque limits of joints, N m, by name.
+        gain_factor: Gains of the robot, as a multiple of the smallest that hold it upright.
     """
     model, data = pose
     link = model.body_weldid[model.body(foot.body).id]
@@ -83,7 +98,8 @@ def find_sole(pose: Pose, foot: Foot, torque_limits: Mapping[str, float]) -> Sol
     to_body = data.xmat[body].reshape(3, 3).T
     centre = to_body @ (best.centre - data.xpos[body])
     forward = to_body @ best.forward
-    low, high, target = _support_range(pose, foot, best, torque_limits)
+    share = support_share(gain_factor)
+    low, high, target = _support_range(pose, foot, best, torque_limits, share)
     return Sole(
         body=body,
         support=centre + target * forward,
@@ -163,7 +179,7 @@ def _plane_normal(points: np.ndarray, up: np.ndarray) -> np.ndarray:
 
 
 def _support_range(
-    pose: Pose, foot: Foot, flat: _Flat, torque_limits: Mapping[str, float]
+    pose: Pose, foot: Foot, flat: _Flat, torque_limits: Mapping[str, float], share: float
 ) -> tuple[float, float, float]:
     """Return the ends of the usable part of a sole, and the best place of the centre of mass.
 
@@ -187,7 +203,7 @@ def _support_range(
         end = float(np.clip(ankle, -half, half))
         return end, end, end
     middle = 0.5 * (low + high)
-    target = ankle + SUPPORT_SHARE * (middle - ankle)
+    target = ankle + share * (middle - ankle)
     return low, high, float(np.clip(target, low, high))
 
 
