@@ -38,7 +38,12 @@ from legged_envs.robots.reading.pose import Pose, ground_distances
 from legged_envs.robots.reading.root import gather_base, make_upright, unlimit_endless_joints
 from legged_envs.robots.reading.source import read_root
 from legged_envs.robots.reading.stretched_legs import bend_stretched_legs
-from legged_envs.robots.reading.units import check_mesh_sizes, note_wrong_inertias
+from legged_envs.robots.reading.units import (
+    check_height,
+    check_mesh_sizes,
+    check_shape_sizes,
+    note_wrong_inertias,
+)
 from legged_envs.robots.reading.urdf import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.tables import shorten
@@ -184,12 +189,14 @@ def _read_source(path: Path, notes: list[str], drawn: Path) -> _Source:
         joints = isolate_robot(spec)
         reset_options(spec, notes)
         make_upright(spec, joints.orientation, notes)
-        base = gather_base(spec)
+        base = gather_base(spec, notes)
         turn_forward(spec, notes)
         pose = _default_pose(spec, joints.positions)
         check_mesh_sizes(pose.model)
+        check_shape_sizes(pose.model)
         refuse_cut_loops(pose)
         feet, height = _find_feet(pose)
+        check_height(height)
         note_wrong_inertias(pose.model, height, notes)
         if not joints.has_keyframe:
             bounds = torque_bounds(pose, [foot.body for foot in feet], height)

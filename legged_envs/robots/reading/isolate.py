@@ -7,7 +7,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from legged_envs.robots.reading.root import free_root
+from legged_envs.robots.reading.root import ROOT_NAME, free_root
+from legged_envs.robots.reading.units import check_range_excluding_zero
 
 KNEE_BEND = 0.05
 """Distance of the default position from the end of the range, as a fraction of the range.
@@ -107,6 +108,11 @@ def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
         allowed = ("free",) if body.name == base.name else ("hinge", "slide")
         for joint in body.joints:
             joint.name = joint.name or f"{body.name}_joint"
+            if joint.name == ROOT_NAME and body.name != base.name:
+                raise ValueError(
+                    f"joint {joint.name!r} of body {body.name!r} has the name of the free joint of "
+                    "the base: give it another name"
+                )
             kind = joint.type.name.removeprefix("mjJNT_").lower()
             if kind not in allowed:
                 raise ValueError(
@@ -154,6 +160,7 @@ def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float],
         low, high = model.jnt_range[i] if model.jnt_limited[i] else (-inf, inf)
         position = data.qpos[model.jnt_qposadr[i]]
         if not low <= position <= high:
+            check_range_excluding_zero(model.joint(i).name, low, high)
             margin = KNEE_BEND * (high - low)
             position = np.clip(position, low + margin, high - margin)
             hip = _joint_before(model, i)

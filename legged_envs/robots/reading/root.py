@@ -6,6 +6,16 @@ import numpy as np
 ENDLESS_RANGE = 1000.0
 """Width of the range of a hinge from which on it turns without an end, rad."""
 
+ROOT_NAME = "root"
+"""Name of the free joint of the base."""
+
+LEAST_MASS_OF_BASE = 1e-3
+"""Mass of the root up to which it is a frame, as a fraction of all that is welded to it."""
+
+LOW = 0.5
+"""Height of the root above the lowest link below which it is no base, as a fraction of the height
+of its heaviest part."""
+
 SMALL_TILT = 1e-3
 """Tilt of the root in the file below which it counts as upright, rad."""
 
@@ -18,7 +28,7 @@ def free_root(spec: mujoco.MjSpec) -> None:
     """
     base = spec.worldbody.bodies[0]
     joint = base.joints[0] if base.joints else base.add_freejoint()
-    joint.name = "root"
+    joint.name = ROOT_NAME
     joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
     joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
     joint.range = [0.0, 0.0]
@@ -55,7 +65,7 @@ def make_upright(spec: mujoco.MjSpec, standing: np.ndarray, notes: list[str]) ->
 def turn_base(spec: mujoco.MjSpec, turn: np.ndarray) -> None:
     """Turn all parts of the base in its frame, by a quaternion (w, x, y, z)."""
     base = spec.worldbody.bodies[0]
-    for part in (*base.geoms, *base.bodies, *base.cameras, *base.lights, *base.sites):
+    for part in _parts_of(base):
         part.pos = _rotate(turn, part.pos)
         if isinstance(part, mujoco.MjsLight):
             part.dir = _rotate(turn, part.dir)
@@ -87,7 +97,7 @@ def _rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return result
 
 
-def gather_base(spec: mujoco.MjSpec) -> tuple[str, ...]:
+def gather_base(spec: mujoco.MjSpec, notes: list[str]) -> tuple[str, ...]:
     """Give the root the mass of all that is welded to it, and return the names of these bodies.
 
     The root of many files is a frame without mass, and the trunk is welded to it. Together they are
@@ -96,6 +106,8 @@ def gather_base(spec: mujoco.MjSpec) -> tuple[str, ...]:
 
     Args:
         spec: Model, changed in place.
+        notes: Notes. One is added if the frame of the root moves: a root without mass on
+            the ground, such as ``base_footprint``, moves to the heaviest body that is welded to it.
 
     Returns:
         Names of the root and of the bodies welded to it, in the order of the file.
@@ -119,10 +131,53 @@ def gather_base(spec: mujoco.MjSpec) -> tuple[str, ...]:
         inertia += axes * model.body_inertia[body] @ axes.T
         inertia += masses[i] * _inertia_of_point(centres[i] - centre)
     _set_inertial(spec.body(names[0]), masses.sum(), centre, inertia)
+    trunk = int(masses.argmax())
+    is_frame = masses[0] <= LEAST_MASS_OF_BASE * masses.sum()
+    if is_frame and _is_low(data.xpos[1:, 2], int(group[trunk])):
+        offset_in_world = data.xpos[group[trunk]] - root.xpos
+        offset = to_root @ offset_in_world
+        _move_frame(spec, offset, names[trunk], notes)
     nothing = np.zeros((3, 3))
     for name in names[1:]:
         _set_inertial(spec.body(name), 0.0, np.zeros(3), nothing)
     return names
+
+
+def _is_low(heights: np.ndarray, trunk: int) -> bool:
+    """Return True if the root is near the ground or below it, and the trunk is not.
+
+    Args:
+        heights: Heights of the frames of all bodies, m. The first is the root's.
+        trunk: MuJoCo's index of the trunk. The root has the index 1.
+    """
+    lowest = heights[1:].min()
+    height_of_root = heights[0] - lowest
+    height_of_trunk = heights[trunk - 1] - lowest
+    return bool(height_of_root < LOW * height_of_trunk)
+
+
+def _move_frame(spec: mujoco.MjSpec, offset: np.ndarray, trunk: str, notes: list[str]) -> None:
+    """Move the frame of the base by an offset, m, relative to its parts."""
+    base = spec.worldbody.bodies[0]
+    for part in _parts_of(base):
+        part.pos = part.pos - offset
+    base.ipos = base.ipos - offset
+    place = ", ".join(f"{number:.3g}" for number in offset)
+    notes.append(
+        f"the root {base.name!r} is a frame without mass: it is moved by ({place}) m "
+        f"to {trunk!r}, which is welded to it"
+    )
+
+
+def _parts_of(base: mujoco.MjsBody) -> list[mujoco.MjsElement]:
+    """Return what has a place in the frame of the base."""
+    return [
+        *base.geoms,
+        *base.bodies,
+        *base.cameras,
+        *base.lights,
+        *base.sites,
+    ]
 
 
 def _inertia_of_point(place: np.ndarray) -> np.ndarray:

@@ -4,7 +4,13 @@ import mujoco
 import numpy as np
 
 LONGEST_SHAPE = 10.0
-"""Largest radius of a mesh of a robot, m. Meshes in millimetres have a hundred and more."""
+"""Largest radius of a shape of a robot, m. Shapes in millimetres have a hundred and more."""
+
+HIGHEST_BASE = 5.0
+"""Largest height of the base of a robot above its feet, m. In inches it is ten and more."""
+
+DEGREES = 4.0 * np.pi
+"""Position of a joint from which on a range that excludes 0 is likely in degrees, rad."""
 
 LARGEST_GYRATION = 2.0
 """Largest radius of gyration of a body, as a multiple of the height of the robot's base. It is the
@@ -26,6 +32,33 @@ def check_mesh_sizes(model: mujoco.MjModel) -> None:
                 f"the mesh {mesh!r} of {body!r} is {2 * radius:.3g} m long: "
                 'if it is in millimetres, write scale="0.001 0.001 0.001"'
             )
+
+
+def check_shape_sizes(model: mujoco.MjModel) -> None:
+    """Raise a ValueError if a box, ball or cylinder is larger than :data:`LONGEST_SHAPE`."""
+    # A plane has the radius 0.
+    for geom in np.flatnonzero(model.geom_rbound > LONGEST_SHAPE):
+        body = model.body(model.geom_bodyid[geom]).name
+        length = 2 * model.geom_rbound[geom]
+        raise ValueError(f"a shape of {body!r} is {length:.3g} m long: write its size in metres")
+
+
+def check_height(height: float) -> None:
+    """Raise a ValueError if the base is more than :data:`HIGHEST_BASE` above the feet, m."""
+    if height > HIGHEST_BASE:
+        raise ValueError(
+            f"the base is {height:.3g} m above the lowest point: write all lengths in metres, "
+            "those of joints and of shapes"
+        )
+
+
+def check_range_excluding_zero(joint: str, low: float, high: float) -> None:
+    """Raise a ValueError if the range of a joint, which excludes 0, is likely in degrees."""
+    if max(abs(low), abs(high)) > DEGREES:
+        raise ValueError(
+            f"joint {joint!r} has a range of {low:g} to {high:g} rad, which is several turns from "
+            "0: write rad, not degrees"
+        )
 
 
 def note_wrong_inertias(model: mujoco.MjModel, height: float, notes: list[str]) -> None:

@@ -66,6 +66,7 @@ def prepare_urdf(
         )
     check_numbers(root)
     _take_out_floating_root(root, notes)
+    _rename_world(root, notes)
     link_names = [link.get("name", "") for link in root.findall("link")]
     repeated = sorted({name for name in link_names if link_names.count(name) > 1})
     if repeated:
@@ -105,6 +106,24 @@ def _take_out_floating_root(root: ElementTree.Element, notes: list[str]) -> None
                     f"the empty link {name!r} and the floating joint {joint.get('name')!r} are "
                     "left out: the base floats anyway"
                 )
+
+
+def _rename_world(root: ElementTree.Element, notes: list[str]) -> None:
+    """Rename a link ``world`` that has a body: MuJoCo would take it for the ground."""
+    name = "world"
+    links = [link for link in root.findall("link") if link.get("name") == name]
+    if not any(len(link) for link in links):
+        return
+    taken = {link.get("name") for link in root.findall("link")}
+    while name in taken:
+        name += "_link"
+    for link in links:
+        link.set("name", name)
+    for joint in root.findall("joint"):
+        for end in (*joint.findall("parent"), *joint.findall("child")):
+            if end.get("link") == "world":
+                end.set("link", name)
+    notes.append(f"the link 'world' is called {name!r}: 'world' is the ground")
 
 
 def _check_depth(root: ElementTree.Element) -> None:
