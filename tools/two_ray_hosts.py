@@ -14,9 +14,11 @@ Needs root, iproute2 and Ray. At the end all processes of both hosts are ended.
 import argparse
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,9 +75,11 @@ def cluster() -> Iterator[Mapping[str, str]]:
     # Ray gives its workers a low priority, with which they starve on a busy machine.
     environment = {**os.environ, **token, "RAY_worker_niceness": "0"}
     ray_start = (sys.executable, "-m", "ray.scripts.scripts", "start")
+    # In a folder of its own, so that other programs do not take this cluster for theirs.
+    folder = tempfile.mkdtemp(prefix="ray_")
     try:
         for host in HOSTS:
-            joining = HEAD if host == 1 else ("--address", address)
+            joining = (*HEAD, "--temp-dir", folder) if host == 1 else ("--address", address)
             own = ("--node-ip-address", f"{NETWORK}.{host}")
             command = on_host(host, *ray_start, *joining, *own, *NODE)
             subprocess.run(command, check=True, env=environment)
@@ -87,6 +91,7 @@ def cluster() -> Iterator[Mapping[str, str]]:
         while processes() and time.monotonic() < deadline:
             time.sleep(0.2)
         end_processes(signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def processes() -> list[int]:
