@@ -9,9 +9,13 @@ from statistics import fmean
 
 import numpy as np
 
+from legged_envs.safe_benchmark.options import EPISODES
 from legged_envs.safe_benchmark.results import RunResult, by_setting
 from legged_envs.safe_benchmark.run import BASELINE
 from legged_envs.safe_benchmark.statistics import Estimate, estimate, interquartile_mean
+
+SIZE_OPTIONS = ("--num-envs", "--iterations")
+"""Options of a training that ``legged-envs benchmark safe`` has too, for runs of another size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +99,12 @@ class Row:
         words += ["--levels", first.level, "--methods", *methods]
         # The option is a number n: the seeds are 1 to n.
         words += ["--seeds", str(max(result.seed for result in self.results))]
+        trained = shlex.split(first.command)
+        for option in SIZE_OPTIONS:
+            if option in trained:
+                words += [option, trained[trained.index(option) + 1]]
+        if first.episodes != EPISODES:
+            words += ["--episodes", str(first.episodes)]
         return shlex.join(words)
 
 

@@ -137,6 +137,13 @@ def test_the_command_of_a_row_is_one_of_the_command_line(results):
     assert "--methods none --seeds" in rows[0].command
 
 
+def test_the_command_of_a_row_has_the_size_of_its_runs():
+    command = "legged-envs train Legged/Go2-Flat-v0 --num-envs 16 --iterations 2 ppo"
+    (rows,) = make_rows([result(command=command, episodes=8)]).values()
+    options = parse_options("benchmark", shlex.split(rows[0].command)[2:])
+    assert (options.num_envs, options.iterations, options.episodes) == (16, 2, 8)
+
+
 def test_without_an_unconstrained_run_there_is_no_relative_error(results):
     (rows,) = make_rows([one for one in results if one.method != "none"]).values()
     assert all(math.isnan(error) for row in rows for error in row.errors)
