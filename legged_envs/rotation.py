@@ -22,7 +22,9 @@ def multiply(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 def conjugate(q: torch.Tensor) -> torch.Tensor:
     """Return the inverse of a rotation. Shapes: (..., 4) → (..., 4)."""
-    return torch.cat((q[..., :1], -q[..., 1:]), dim=-1)
+    w = q[..., :1]
+    axis = q[..., 1:]
+    return torch.cat((w, -axis), dim=-1)
 
 
 def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
@@ -31,9 +33,12 @@ def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     If ``q`` is the orientation of a body in the world, this converts vectors in the body's frame to
     vectors in the world frame. Shapes: (..., 4), (..., 3) → (..., 3), which broadcast.
     """
+    w = q[..., :1]
     axis, vectors = torch.broadcast_tensors(q[..., 1:], vectors)
+    # v + 2 w (u × v) + 2 u × (u × v), u the vector part of the quaternion.
     twice_cross = 2.0 * torch.linalg.cross(axis, vectors)
-    return vectors + q[..., :1] * twice_cross + torch.linalg.cross(axis, twice_cross)
+    second_cross = torch.linalg.cross(axis, twice_cross)
+    return vectors + w * twice_cross + second_cross
 
 
 def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
@@ -44,7 +49,8 @@ def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     w = q[:, None, :1]
     axis = q[:, None, 1:].expand_as(vectors)
     twice_cross = torch.linalg.cross(vectors, axis) * 2.0
-    return torch.addcmul(vectors, w, twice_cross).sub_(torch.linalg.cross(axis, twice_cross))
+    second_cross = torch.linalg.cross(axis, twice_cross)
+    return torch.addcmul(vectors, w, twice_cross).sub_(second_cross)
 
 
 def atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -53,7 +59,8 @@ def atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     The result for a number does not depend on its position in the tensor. With ``torch.atan2`` it
     does: in float32, a CPU rounds numbers in full vector blocks differently from the others.
     """
-    return torch.atan2(y.double(), x.double()).to(y.dtype)
+    angle = torch.atan2(y.double(), x.double())
+    return angle.to(y.dtype)
 
 
 def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
@@ -67,16 +74,22 @@ def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.
     Returns:
         Rotations. Shape: (..., 4).
     """
-    end = torch.where((start * end).sum(-1, keepdim=True) < 0.0, -end, end)
+    # q and −q are the same rotation: the nearer one gives the shorter arc.
+    cosine = (start * end).sum(-1, keepdim=True)
+    end = torch.where(cosine < 0.0, -end, end)
     # Sum and difference give the angle accurately in float32; an arc cosine would not.
     difference = torch.linalg.vector_norm(end - start, dim=-1)
-    angle = 2.0 * atan2(difference, torch.linalg.vector_norm(end + start, dim=-1)) / torch.pi
+    total = torch.linalg.vector_norm(end + start, dim=-1)
+    angle = 2.0 * atan2(difference, total) / torch.pi
     # sin(bθ) / sin θ = b sinc(bθ) / sinc θ has no 0 / 0 at θ = 0; θ is at most π/2, where sinc is
     # 2/π.
+    rest = 1.0 - blend
     whole = torch.sinc(angle)
-    to_end = blend * torch.sinc(blend * angle) / whole
-    to_start = (1.0 - blend) * torch.sinc((1.0 - blend) * angle) / whole
-    return to_start.unsqueeze(-1) * start + to_end.unsqueeze(-1) * end
+    end_weight = blend * torch.sinc(blend * angle) / whole
+    start_weight = rest * torch.sinc(rest * angle) / whole
+    from_start = start_weight.unsqueeze(-1) * start
+    from_end = end_weight.unsqueeze(-1) * end
+    return from_start + from_end
 
 
 def from_rotation_vector(vector: torch.Tensor) -> torch.Tensor:
@@ -84,8 +97,12 @@ def from_rotation_vector(vector: torch.Tensor) -> torch.Tensor:
 
     Shapes: (..., 3) → (..., 4).
     """
-    half = 0.5 * torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
-    return torch.cat((torch.cos(half), 0.5 * torch.sinc(half / torch.pi) * vector), dim=-1)
+    angle = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+    half = 0.5 * angle
+    w = torch.cos(half)
+    # sin(θ/2) / θ, without 0 / 0 at θ = 0.
+    sine_ratio = 0.5 * torch.sinc(half / torch.pi)
+    return torch.cat((w, sine_ratio * vector), dim=-1)
 
 
 def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
@@ -94,16 +111,24 @@ def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
     Shapes: (..., 4) → (..., 3).
     """
     q = torch.where(q[..., :1] < 0.0, -q, q)
-    sine = torch.linalg.vector_norm(q[..., 1:], dim=-1, keepdim=True)
+    w = q[..., :1]
+    axis = q[..., 1:]
+    sine = torch.linalg.vector_norm(axis, dim=-1, keepdim=True)
+    angle = 2.0 * atan2(sine, w)
+    # θ / sin(θ/2) is 2 at θ = 0.
     tiny = sine < 1e-8
-    angle = 2.0 * atan2(sine, q[..., :1])
-    return q[..., 1:] * torch.where(tiny, 2.0, angle / torch.where(tiny, 1.0, sine))
+    divisor = torch.where(tiny, 1.0, sine)
+    ratio = torch.where(tiny, 2.0, angle / divisor)
+    return axis * ratio
 
 
 def from_yaw(yaw: torch.Tensor) -> torch.Tensor:
     """Return the rotation about the z axis by ``yaw``, rad. Shapes: (...,) → (..., 4)."""
+    half = 0.5 * yaw
     zero = torch.zeros_like(yaw)
-    return torch.stack((torch.cos(0.5 * yaw), zero, zero, torch.sin(0.5 * yaw)), dim=-1)
+    w = torch.cos(half)
+    z = torch.sin(half)
+    return torch.stack((w, zero, zero, z), dim=-1)
 
 
 def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
@@ -111,8 +136,11 @@ def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
 
     A positive angle turns a robot's front, +x, downwards. Shapes: (...,) → (..., 4).
     """
+    half = 0.5 * pitch
     zero = torch.zeros_like(pitch)
-    return torch.stack((torch.cos(0.5 * pitch), zero, torch.sin(0.5 * pitch), zero), dim=-1)
+    w = torch.cos(half)
+    y = torch.sin(half)
+    return torch.stack((w, zero, y, zero), dim=-1)
 
 
 def twist_about_z(q: torch.Tensor) -> torch.Tensor:
@@ -121,8 +149,11 @@ def twist_about_z(q: torch.Tensor) -> torch.Tensor:
     A rotation is a rotation about z by this angle, followed by a tilt about a horizontal axis.
     Shapes: (..., 4) → (...,).
     """
-    angle = 2.0 * atan2(q[..., 3], q[..., 0])
-    return torch.remainder(angle + torch.pi, 2.0 * torch.pi) - torch.pi
+    w = q[..., 0]
+    z = q[..., 3]
+    angle = 2.0 * atan2(z, w)
+    turned = torch.remainder(angle + torch.pi, 2.0 * torch.pi)
+    return turned - torch.pi
 
 
 def heading(q: torch.Tensor) -> torch.Tensor:
@@ -131,4 +162,7 @@ def heading(q: torch.Tensor) -> torch.Tensor:
     Shapes: (..., 4) → (...,).
     """
     w, x, y, z = q.unbind(-1)
-    return atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    # The x axis of the body in the world, its horizontal components.
+    sideways = 2 * (w * z + x * y)
+    ahead = 1 - 2 * (y * y + z * z)
+    return atan2(sideways, ahead)
