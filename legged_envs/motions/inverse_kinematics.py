@@ -5,8 +5,14 @@ from collections.abc import Sequence
 import mink
 import numpy as np
 
+from legged_envs.motions.arm_tasks import (
+    DAMPING,
+    ArmTask,
+    hand_frame,
+    limb_velocities,
+    model_with_hands,
+)
 from legged_envs.motions.goals import Goals
-from legged_envs.motions.kinematics import robot_model
 from legged_envs.motions.limbs import Limb
 from legged_envs.robots import RobotCfg
 
@@ -28,8 +34,9 @@ KNEE_COST = 0.1
 """Cost of an error of a knee, 1/m. It only chooses between the ways to bend a leg."""
 REST_COST = 1e-3
 """Cost of the distance from the default pose, 1/rad. It decides what nothing else decides."""
-DAMPING = 0.1
-"""Levenberg-Marquardt damping of each task. Without it, stretched legs jump."""
+SPINE_COST = 0.05
+"""Cost of the distance from the default pose of joints of no limb, 1/rad. A waist between base and
+legs would turn for knees that a leg of other proportions does not reach."""
 FIRST_ITERATIONS = 200
 """Iterations for the first frame."""
 ITERATIONS = 12
@@ -54,13 +61,16 @@ class FrameSolver:
         """The robot."""
         self.limbs = limbs
         """Limbs by role."""
-        self.model = robot_model(robot)
-        """Model of the robot."""
+        self.model = model_with_hands(robot, limbs)
+        """Model of the robot, with a site at each hand that is not the origin of a body."""
         self.configuration = mink.Configuration(self.model)
         """Present coordinates of the robot."""
         self.base = _task(robot.base_body, BASE_COST, BASE_TURN_COST)
         """Task of the base."""
-        self.posture = mink.PostureTask(self.model, cost=REST_COST)
+        rest_costs = np.full(self.model.nv, SPINE_COST)
+        for limb in limbs.values():
+            rest_costs[limb_velocities(self.model, limb)] = REST_COST
+        self.posture = mink.PostureTask(self.model, cost=rest_costs)
         """Task of the default pose."""
         self.feet: dict[str, mink.FrameTask] = {}
         """Role of a leg → task of its foot."""
@@ -76,8 +86,8 @@ class FrameSolver:
             else:
                 turn = HAND_TURN_COST if limb.end in goals.quats else 0.0
                 self.parts[role] = (
-                    _task(limb.middle, ARM_COST, 0.0),
-                    _task(limb.end, ARM_COST, turn),
+                    ArmTask(self.model, limb, limb.middle, "body", ARM_COST, 0.0),
+                    ArmTask(self.model, limb, *hand_frame(limb), ARM_COST, turn),
                 )
         ends = {limb.end for limb in limbs.values()}
         for body in goals.quats:

@@ -97,7 +97,11 @@ def key_points_of(motion: Motion, robot: RobotCfg) -> KeyPoints:
     ends = {}
     lengths = {}
     for role, limb in limbs_of(robot).items():
-        limbs[role] = torch.stack([positions(body) for body in limb.bodies], dim=1)
+        places = [positions(body) for body in limb.bodies]
+        end_quat = motion.body_quat_w[:, motion.body_names.index(limb.end)].double()
+        to_hand = end_quat.new_tensor(limb.hand)
+        places[-1] = places[-1] + rotation.rotate(end_quat, to_hand)
+        limbs[role] = torch.stack(places, dim=1)
         # The feet of a quadruped are points.
         if role.endswith("arm") or len(robot.foot_names) == 2:
             ends[role] = since_stance(limb.end)

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names, posed, robot_model
 from legged_envs.robots import RobotCfg
 
 SHORTEST_ARM = 3
 """Least number of joints of an arm. A head has fewer."""
+FOREARM = 0.7
+"""Length of the last body of an arm, relative to the arm before it, from which on the body is the
+forearm. Hands of the robots in this package have 0.4, and forearms 0.8 and more."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Limb:
     """Name of the last body: the foot or the hand."""
     lengths: tuple[float, float]
     """Distances from root to middle and from middle to end in the default pose, m."""
+    hand: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Place of the hand in the frame of the last body, m. It is not 0 if that body is the whole
+    forearm and starts at the elbow; then ``middle`` is the last body too."""
 
     @property
     def bodies(self) -> tuple[str, str, str]:
@@ -74,7 +81,6 @@ def limbs_of(robot: RobotCfg) -> dict[str, Limb]:
         if len(own) < 3 or not (is_leg or is_arm):
             continue
         root = own[0]
-        middle = _middle(own, stance)
         side = "left" if stance.pos[root][1] > 0.0 else "right"
         kind = "leg" if is_leg else "arm"
         role = f"{side} {kind}"
@@ -82,9 +88,7 @@ def limbs_of(robot: RobotCfg) -> dict[str, Limb]:
             is_front = stance.pos[root][0] > np.mean(hips)
             half = "front" if is_front else "hind"
             role = f"{half} {role}"
-        upper = np.linalg.norm(stance.pos[middle] - stance.pos[root])
-        lower = np.linalg.norm(stance.pos[end] - stance.pos[middle])
-        limbs[role] = Limb(role, root, middle, end, (float(upper), float(lower)))
+        limbs[role] = _make_limb(role, own, robot, stance)
     return limbs
 
 
@@ -131,6 +135,50 @@ def _own_part(chains: dict[str, list[str]], end: str) -> list[str]:
         if other != end:
             shared.update(chain)
     return [body for body in chains[end] if body not in shared]
+
+
+def _make_limb(role: str, bodies: list[str], robot: RobotCfg, stance: Stance) -> Limb:
+    """Return the limb of some bodies, which follow each other from the hip or the shoulder."""
+    root = bodies[0]
+    middle = _middle(bodies, stance)
+    end = bodies[-1]
+    hand = np.zeros(3)
+    if role.endswith("arm"):
+        hand = _place_of_hand(robot, bodies, stance)
+    if hand.any():
+        middle = end
+    elbow = stance.pos[middle]
+    tip = stance.pos[end] + _rotate(stance.quat[end], hand)
+    upper = np.linalg.norm(elbow - stance.pos[root])
+    lower = np.linalg.norm(tip - elbow)
+    x, y, z = hand.tolist()
+    return Limb(
+        role=role,
+        root=root,
+        middle=middle,
+        end=end,
+        lengths=(float(upper), float(lower)),
+        hand=(x, y, z),
+    )
+
+
+def _place_of_hand(robot: RobotCfg, bodies: list[str], stance: Stance) -> np.ndarray:
+    """Return the place of the hand in the frame of the last body of an arm, m. Shape: (3,).
+
+    It is 0 if the last body is a hand. A forearm has its centre of mass halfway to the hand.
+    """
+    to_hand: np.ndarray = 2.0 * robot_model(robot).body(bodies[-1]).ipos
+    before = np.linalg.norm(stance.pos[bodies[-1]] - stance.pos[bodies[0]])
+    if np.linalg.norm(to_hand) < FOREARM * before:
+        return np.zeros(3)
+    return to_hand
+
+
+def _rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return a vector of the frame with an orientation, (w, x, y, z), in the world."""
+    rotated = rotation.rotate(torch.from_numpy(quat), torch.from_numpy(vector))
+    result: np.ndarray = rotated.numpy()
+    return result
 
 
 def _num_joints(robot: RobotCfg, bodies: list[str]) -> int:

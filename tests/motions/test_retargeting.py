@@ -24,7 +24,7 @@ from legged_envs.motions import (
 from legged_envs.motions.key_points import runs
 from legged_envs.motions.limbs import limbs_of
 from legged_envs.motions.planting import plant
-from legged_envs.robots import ANYMAL_C, G1_29, GO2, T1, RobotCfg
+from legged_envs.robots import ANYMAL_C, G1_29, GO2, H1, K1, T1, RobotCfg
 
 
 def foot_slip(motion: Motion, robot: RobotCfg, points) -> float:
@@ -173,6 +173,21 @@ def test_joints_of_a_body_model_are_the_same_human(tmp_path, up):
     assert points.leg_length == pytest.approx(0.84, abs=1e-3) and points.frame_rate == 30.0
     assert (points.limbs["left leg"][:, 0, 2] > 0.8).all()
     assert set(HUMAN) >= set(order)
+
+
+@pytest.mark.parametrize("robot", [G1_29, H1, T1, K1], ids=lambda robot: robot.name)
+def test_arms_have_the_directions_of_the_humans_arms(tmp_path, robot):
+    """Also of robots whose last body is the whole forearm: H1, T1 and K1."""
+    angles = walking_human(13)
+    for side in ("Left", "Right"):
+        angles[f"{side}ForeArm"] = np.linspace(-20.0, -70.0, 13)
+    points = load_human(write_bvh(tmp_path / "march.bvh", angles))
+    carried = key_points_of(retarget(points, robot), robot)
+    for role in ("left arm", "right arm"):
+        wanted = torch.nn.functional.normalize(points.limbs[role].diff(dim=1), dim=2)
+        got = torch.nn.functional.normalize(carried.limbs[role].diff(dim=1), dim=2)
+        degrees = torch.rad2deg(torch.acos((wanted * got).sum(2).clamp(-1.0, 1.0)))
+        assert degrees.max() < 20.0
 
 
 def test_a_planted_foot_is_at_one_place_and_none_is_below_the_ground():
