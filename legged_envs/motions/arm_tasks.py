@@ -56,12 +56,26 @@ class ArmTask(mink.FrameTask):
         return mink.Objective(whole.H * both, whole.c * self.is_arm)
 
 
-def model_with_hands(robot: RobotCfg, limbs: dict[str, Limb]) -> mujoco.MjModel:
-    """Return the model of a robot with a site, named after its limb, at each hand."""
+def model_to_solve(robot: RobotCfg, limbs: dict[str, Limb]) -> mujoco.MjModel:
+    """Return the model of a robot with a site, named after its limb, at each hand.
+
+    Knees bend to one side only, the side of the default pose. Some can bend 15° to the other side,
+    and a leg that was stretched would stay there.
+    """
     spec = mujoco.MjSpec.from_file(str(robot.path))
+    default = dict(zip(robot.joint_names, robot.default_joint_pos, strict=True))
     for role, limb in limbs.items():
         if any(limb.hand):
             spec.body(limb.end).add_site(name=role, pos=limb.hand)
+        if role.endswith("arm"):
+            continue
+        for joint in spec.body(limb.middle).joints:
+            low, high = joint.range
+            if default[joint.name] > 0.0:
+                low = max(low, 0.0)
+            if default[joint.name] < 0.0:
+                high = min(high, 0.0)
+            joint.range = [low, high]
     return spec.compile()
 
 

@@ -10,7 +10,7 @@ from legged_envs.motions.arm_tasks import (
     ArmTask,
     hand_frame,
     limb_velocities,
-    model_with_hands,
+    model_to_solve,
 )
 from legged_envs.motions.goals import Goals
 from legged_envs.motions.limbs import Limb
@@ -61,8 +61,9 @@ class FrameSolver:
         """The robot."""
         self.limbs = limbs
         """Limbs by role."""
-        self.model = model_with_hands(robot, limbs)
-        """Model of the robot, with a site at each hand that is not the origin of a body."""
+        self.model = model_to_solve(robot, limbs)
+        """Model of the robot, with a site at each hand that is not the origin of a body, and with
+        knees that bend to one side."""
         self.configuration = mink.Configuration(self.model)
         """Present coordinates of the robot."""
         self.base = _task(robot.base_body, BASE_COST, BASE_TURN_COST)

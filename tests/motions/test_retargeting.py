@@ -22,6 +22,7 @@ from legged_envs.motions import (
     shipped_motions,
 )
 from legged_envs.motions.key_points import runs
+from legged_envs.motions.kinematics import robot_model
 from legged_envs.motions.limbs import limbs_of
 from legged_envs.motions.planting import plant
 from legged_envs.robots import ANYMAL_C, G1_29, GO2, H1, K1, T1, RobotCfg
@@ -182,12 +183,28 @@ def test_arms_have_the_directions_of_the_humans_arms(tmp_path, robot):
     for side in ("Left", "Right"):
         angles[f"{side}ForeArm"] = np.linspace(-20.0, -70.0, 13)
     points = load_human(write_bvh(tmp_path / "march.bvh", angles))
-    carried = key_points_of(retarget(points, robot), robot)
+    motion = retarget(points, robot)
+    carried = key_points_of(motion, robot)
     for role in ("left arm", "right arm"):
         wanted = torch.nn.functional.normalize(points.limbs[role].diff(dim=1), dim=2)
         got = torch.nn.functional.normalize(carried.limbs[role].diff(dim=1), dim=2)
         degrees = torch.rad2deg(torch.acos((wanted * got).sum(2).clamp(-1.0, 1.0)))
         assert degrees.max() < 20.0
+
+
+@pytest.mark.parametrize("robot", [G1_29, H1], ids=lambda robot: robot.name)
+def test_knees_of_a_human_that_stretches_its_legs_do_not_bend_backwards(tmp_path, robot):
+    """The model's knees could, by 5° to 15°."""
+    points = load_human(write_bvh(tmp_path / "march.bvh", walking_human(31)))
+    # Feet that are out of reach stretch the legs.
+    for role in ("left leg", "right leg"):
+        points.limbs[role][:, :2, 2] += 4.0
+    motion = retarget(points, robot)
+    model = robot_model(robot)
+    for role in ("left leg", "right leg"):
+        [knee] = model.body(limbs_of(robot)[role].middle).jntadr
+        assert model.jnt_range[knee, 0] < 0.0
+        assert motion.joint_pos[:, knee - 1].min() > -1e-6
 
 
 def test_a_planted_foot_is_at_one_place_and_none_is_below_the_ground():
