@@ -78,7 +78,7 @@ def refused(capsys, *words: object) -> str:
     return printed
 
 
-def test_plain_trainings_are_evaluated_once_and_summarised(folder, tmp_path, capsys):
+def test_plain_trainings_are_evaluated_once_and_summarized(folder, tmp_path, capsys):
     second = f"Go2-Flat_medium_{METHOD}_2"
     unfinished = shutil.copytree(folder / "runs" / NAME, folder / "runs" / second)
     (unfinished / "eval.json").unlink()

@@ -101,7 +101,7 @@ def gather_base(spec: mujoco.MjSpec, notes: list[str]) -> tuple[str, ...]:
     """Give the root the mass of all that is welded to it, and return the names of these bodies.
 
     The root of many files is a frame without mass, and the trunk is welded to it. Together they are
-    the base: its mass is randomised, and it is not a foot. The robot moves as before, because the
+    the base: its mass is randomized, and it is not a foot. The robot moves as before, because the
     bodies are rigidly connected.
 
     Args:
