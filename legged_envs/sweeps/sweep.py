@@ -2,9 +2,8 @@
 
 import shlex
 import signal
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ray import tune
@@ -17,7 +16,6 @@ from legged_envs.runs.run_folder import lock_run_folder
 from legged_envs.sweeps.cluster import check_resources, running_ray
 from legged_envs.sweeps.finished import is_finished
 from legged_envs.sweeps.folder import RUNS, STATE, make_runs, new_folder, read_runs, write_runs
-from legged_envs.sweeps.forking import starter
 from legged_envs.sweeps.options import SweepCfg
 from legged_envs.sweeps.plan import TrialRun
 from legged_envs.sweeps.table import SweepTable, name_of
@@ -61,9 +59,7 @@ def sweep(cfg: SweepCfg) -> Path:
         folder = cfg.resume
         runs = read_runs(cfg)
     console = Console()
-    # Before Ray, whose threads a fork would not have.
-    forks = sys.platform == "linux" and cfg.address is None and not runs[0]["gpus"]
-    with starter() if forks else nullcontext(), running_ray(cfg.address, runs[0]["cpus"]):
+    with running_ray(cfg.address, runs[0]["cpus"]):
         check_resources(runs[0]["cpus"], runs[0]["gpus"])
         with locked(folder):
             if cfg.resume is None:

@@ -1,5 +1,6 @@
 """One run of a sweep, as Ray Tune sees it: an ordinary training in a separate process."""
 
+import ctypes
 import os
 import shlex
 import signal
@@ -13,7 +14,6 @@ from ray import tune
 
 from legged_envs.runs.run_folder import CHECKPOINT, CURVE, lock_run_folder
 from legged_envs.sweeps.finished import is_finished, last_line, last_row
-from legged_envs.sweeps.forking import ADDRESS, ForkedTraining, end_with_parent
 from legged_envs.sweeps.plan import SWEEP, TrialRun
 from legged_envs.training.command import import_words
 
@@ -33,6 +33,9 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 """Environment variables with the number of threads of a process. The last is Mesa's, which draws
 the video where there is no GPU."""
 
+PR_SET_PDEATHSIG = 1
+"""Number of the setting of Linux's ``prctl`` that sends a signal when the parent process ends."""
+
 
 class TrainingTrial(tune.Trainable):
     """A training in a separate process; its learning curve is reported to Tune.
@@ -51,7 +54,7 @@ class TrainingTrial(tune.Trainable):
         """Start the training, or resume it from a checkpoint in its folder."""
         self._run: TrialRun = config["run"]
         self._folder = Path(self._run["folder"])
-        self._process: subprocess.Popen[bytes] | ForkedTraining | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         _check_shared(self._folder)
         # The process of an earlier session may still be finishing its last update.
         _wait_until_free(self._folder)
@@ -96,7 +99,7 @@ class TrainingTrial(tune.Trainable):
             return None
 
 
-def start_training(run: TrialRun) -> "subprocess.Popen[bytes] | ForkedTraining":
+def start_training(run: TrialRun) -> subprocess.Popen[bytes]:
     """Start the training of a run in a separate process, or resume it.
 
     What it prints is appended to :data:`LOG` in the run folder.
@@ -107,22 +110,31 @@ def start_training(run: TrialRun) -> "subprocess.Popen[bytes] | ForkedTraining":
     if words[0] == "train" and (folder / CHECKPOINT).exists():
         words = [*words[:2], "--resume", run["folder"], "--threads", str(run["cpus"])]
         words += import_words(run.get("imports", []))
-    variables = {name: str(run["cpus"]) for name in THREAD_VARIABLES}
+    environment = dict(os.environ)
+    for name in THREAD_VARIABLES:
+        environment[name] = str(run["cpus"])
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / LOG
-    # CUDA does not work in a forked process.
-    if ADDRESS in os.environ and not run["gpus"]:
-        return ForkedTraining(words, log, run["working_directory"], variables, run["cpus"])
-    with log.open("ab") as output:
+    with (folder / LOG).open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "legged_envs", *words],
             cwd=run["working_directory"],
-            env={**os.environ, **variables},
+            env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=end_with_parent,
+            preexec_fn=_end_with_parent,
         )
+
+
+def _end_with_parent() -> None:
+    """Let this process get SIGTERM when its parent ends in any way, also by SIGKILL.
+
+    A training that gets it finishes its update and saves its checkpoint.
+    """
+    # Ray blocks SIGINT in its processes, and a blocked signal stays so in their children.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _check_shared(folder: Path) -> None:
