@@ -35,7 +35,7 @@ def test_the_name_in_a_film_is_white_on_any_ground() -> None:
 TEN_SECONDS = (
     *("go2_rough", "g1_rough", "go2_blind"),
     *("terrain_stairs_up", "terrain_stairs_down", "terrain_rubble", "terrain_rough"),
-    *("terrain_obstacles", "terrain_slope_up"),
+    *("terrain_obstacles", "terrain_slope_up", "terrain_slope_down"),
 )
 
 
