@@ -106,20 +106,21 @@ def from_rotation_vector(vector: torch.Tensor) -> torch.Tensor:
 
 
 def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
-    """Convert quaternions to rotation vectors: axis times angle, rad, with angles of at most π.
+    """Convert quaternions, w first, to rotation vectors: axis times angle, rad, at most π long.
 
     Shapes: (..., 4) → (..., 3).
     """
+    # q and −q are the same rotation. With w ≥ 0 the angle is at most π.
     q = torch.where(q[..., :1] < 0.0, -q, q)
     w = q[..., :1]
-    axis = q[..., 1:]
-    sine = torch.linalg.vector_norm(axis, dim=-1, keepdim=True)
-    angle = 2.0 * atan2(sine, w)
-    # θ / sin(θ/2) is 2 at θ = 0.
-    tiny = sine < 1e-8
-    divisor = torch.where(tiny, 1.0, sine)
+    vector = q[..., 1:]
+    half_sine = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+    angle = 2.0 * atan2(half_sine, w)
+    # θ / sin(θ/2) is 2 at θ = 0, where the division would give 0 / 0.
+    tiny = half_sine < 1e-8
+    divisor = torch.where(tiny, 1.0, half_sine)
     ratio = torch.where(tiny, 2.0, angle / divisor)
-    return axis * ratio
+    return vector * ratio
 
 
 def from_yaw(yaw: torch.Tensor) -> torch.Tensor:

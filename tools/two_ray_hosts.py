@@ -39,7 +39,7 @@ GRACE = 10.0
 
 
 def main() -> None:
-    """Run the command, and print how and when it ended."""
+    """Run the command, and print its exit status and its time, from the cut if there was one."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--cut-after", type=float, help="time until the cable is cut, s")
     parser.add_argument("words", nargs="+", help="command on host 1")
@@ -47,12 +47,13 @@ def main() -> None:
     with cable(), cluster() as environment:
         command = subprocess.Popen(on_host(1, *options.words), env=environment)
         begun = time.monotonic()
-        if options.cut_after is not None:
-            time.sleep(options.cut_after)
+        try:
+            status = command.wait(timeout=options.cut_after)
+        except subprocess.TimeoutExpired:
             cut()
             print("the cable is cut", flush=True)
             begun = time.monotonic()
-        status = command.wait()
+            status = command.wait()
         print(f"exit status {status} after {time.monotonic() - begun:.0f} s")
     sys.exit(status)
 

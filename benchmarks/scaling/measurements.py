@@ -37,7 +37,7 @@ class Measurement:
     processes: int
     """Number of processes, each with one thread."""
     robots: int
-    """Number of robots of all processes."""
+    """Number of robots in total."""
     rollout: float
     """Median time of a rollout, s."""
     update: float
@@ -57,8 +57,8 @@ def measure(count: int, robots: int, updates: int) -> Measurement:
 
     Args:
         count: Number of processes, each with one thread.
-        robots: Number of robots of all processes.
-        updates: Number of counted updates.
+        robots: Number of robots in total.
+        updates: Number of timed updates.
     """
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
@@ -94,16 +94,18 @@ def noise_seconds() -> float:
 
 
 def measure_all(processes: Sequence[int], num_envs: int, updates: int, json_file: Path) -> None:
-    """Measure all numbers of processes and robots, print a table and write a file.
+    """Measure several processes with one number of robots, and one process with several numbers;
+    print a table and write a file.
 
     Args:
         processes: Numbers of processes.
-        num_envs: Number of robots of all processes.
-        updates: Number of counted updates of each training.
+        num_envs: Number of robots in total.
+        updates: Number of timed updates of each training.
         json_file: File to write.
     """
     steps = PPOCfg().steps_per_env
-    # One process trains several numbers of robots: that separates fixed times from those of robots.
+    # One process trains several numbers of robots: the model tells fixed
+    # times from times per robot by that.
     cases = [(1, robots) for robots in sorted({96, 384, num_envs})]
     cases += [(count, num_envs) for count in processes if count > 1]
     print(machine())

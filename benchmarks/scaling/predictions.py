@@ -56,7 +56,8 @@ def _print_fit(model: Model, contents: dict[str, Any], algo: OnPolicyCfg) -> Non
 def _print_more_cores(
     model: Model, algo: OnPolicyCfg, processes: Sequence[int], robots_each: Sequence[int]
 ) -> None:
-    """Print the predicted speeds, and the share of each part of an update."""
+    """Print a Markdown table of predicted speeds, one core for each process, and of the share of an
+    update's time that each part takes. Efficiency is speed per core relative to one process."""
     columns = ["processes", "robots each", "steps/s", "per core", "efficiency", *PARTS]
     print(f"| {' | '.join(columns)} |")
     print("|---" * len(columns) + "|")
@@ -64,8 +65,8 @@ def _print_more_cores(
         alone = model.speed(1, robots, algo)
         for count in processes:
             seconds = model.seconds(count, robots, algo)
-            whole = sum(seconds.values())
-            shares = [f"{seconds[part] / whole:.0%}" for part in PARTS]
+            total = sum(seconds.values())
+            shares = [f"{seconds[part] / total:.0%}" for part in PARTS]
             speed = model.speed(count, robots, algo)
             cells = [str(count), str(robots), f"{speed:,.0f}", f"{speed / count:,.0f}"]
             cells += [f"{speed / count / alone:.0%}", *shares]

@@ -80,13 +80,15 @@ def _weaken(robot: RobotCfg) -> RobotCfg:
 
 
 def _raise(robot: RobotCfg) -> RobotCfg:
+    """Return a copy with raised gains, except for servos that would reach their torque limit within
+    :data:`LEAST_REACH`."""
     kp = list(robot.kp)
     kd = list(robot.kd)
     for i, torque in enumerate(robot.torque_limits):
         raised = RAISE_FACTOR * kp[i]
         if raised * LEAST_REACH > torque:
             continue
-        # Three digits: the gains are written to a file that people read.
+        # Three significant digits: the gains are written to a file that people read.
         kp[i] = float(f"{raised:.3g}")
         kd[i] = float(f"{RAISE_FACTOR * kd[i]:.3g}")
     return replace(robot, kp=tuple(kp), kd=tuple(kd))

@@ -88,7 +88,9 @@ def evaluate_folder(
 
 
 def check_run(run: BenchmarkRun, method: Method) -> None:
-    """Raise a ValueError if a run folder does not hold the training of its name.
+    """Raise a ValueError if a run folder does not hold the training that its name says.
+
+    A folder without a configuration passes: methods of other libraries write none.
 
     Raises:
         ValueError: If its task, costs, seed or options differ, or the task was changed.
@@ -103,7 +105,7 @@ def check_run(run: BenchmarkRun, method: Method) -> None:
         "seed": training["seed"],
     }
     named: dict[str, Any] = {"task": run.task_id, "costs": run.costs, "seed": run.seed}
-    algo = read_trained_of(run)
+    algo = read_ppo_options(run)
     if isinstance(method, OptionMethod):
         trained["method"] = algo.constraint.method
         named["method"] = method.algo.constraint.method
@@ -134,8 +136,8 @@ def how_to_name(run: BenchmarkRun, algo: PPOCfg) -> str:
     return f"rename it to {replace(run, method=name).name!r}, or move it away"
 
 
-def read_trained_of(run: BenchmarkRun) -> PPOCfg:
-    """Return the options of PPO of the training in a run folder.
+def read_ppo_options(run: BenchmarkRun) -> PPOCfg:
+    """Return the PPO options that a run was trained with.
 
     Raises:
         ValueError: If these are options of another algorithm.

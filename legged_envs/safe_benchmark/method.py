@@ -61,7 +61,8 @@ class Method:
     def wrap_evaluation(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
         """Return the environments of the evaluation with the wrappers that the policy needs.
 
-        Only a policy that observes more than the task shows needs any.
+        There are none unless a method overrides this function, for a policy that observes more than
+        the observations of the task.
 
         Args:
             envs: Environments of the evaluation.

@@ -20,7 +20,7 @@ SEPARATOR = ","
 JOINT = "+"
 """Text between the values of an option that has several."""
 
-NAMED = ("constraint.method", "lagrange.enabled")
+NAMED_BY_METHOD = ("constraint.method", "lagrange.enabled")
 """Options that the name of a method stands for."""
 
 FIXED = "fixed"
@@ -49,7 +49,7 @@ def read_method(word: str) -> PPOCfg:
     """
     method, *texts = word.split(SEPARATOR)
     algo = with_method(PPOCfg(), method)
-    known = [name for name in option_values(algo) if name not in NAMED]
+    known = [name for name in option_values(algo) if name not in NAMED_BY_METHOD]
     given: list[str] = []
     for text in texts:
         name, equals, value = text.partition("=")
@@ -72,7 +72,7 @@ def method_name(algo: PPOCfg) -> str:
     usual = option_values(PPOCfg())
     parts: list[str] = [algo.constraint.method]
     for name, value in option_values(algo).items():
-        if name not in NAMED and value != usual[name]:
+        if name not in NAMED_BY_METHOD and value != usual[name]:
             parts.append(f"{name}={_text(value)}")
     return SEPARATOR.join(parts)
 

@@ -100,7 +100,9 @@ def improvement(scores: np.ndarray, others: np.ndarray) -> float:
 
 
 def improvement_estimate(scores: np.ndarray, others: np.ndarray) -> Estimate:
-    """Return :func:`improvement` with the interval of its bootstrap, which resamples both methods.
+    """Return :func:`improvement`, for which lower scores are better, with a bootstrap interval.
+
+    Both methods are resampled. The interval is NaN if a method has fewer than two seeds.
 
     Args:
         scores: Shape: (seeds, tasks).
@@ -110,7 +112,7 @@ def improvement_estimate(scores: np.ndarray, others: np.ndarray) -> Estimate:
     if min(len(scores), len(others)) < 2:
         return Estimate(value, math.nan, math.nan)
     drawn = resamples(scores)[:, :, None]
-    # Another seed, because the two methods are resampled independently.
+    # Other random numbers, because the two methods are resampled independently.
     drawn_others = resamples(others, BOOTSTRAP_SEED + 1)[:, None]
     wins = (drawn < drawn_others) + 0.5 * (drawn == drawn_others)
     low, high = percentile_interval(wins.mean(axis=(1, 2, 3)))

@@ -96,21 +96,21 @@ def _sweeps(groups: dict[tuple[str, str], dict[float, Row]], least: int = 2) -> 
 
 
 def share_of_unconstrained(row: Row) -> Estimate:
-    """Return the largest binding cost J, as a share of that of the unconstrained policy.
+    """Return the largest ratio J_k / U_k of a cost to that of the unconstrained policy.
 
-    Interquartile mean over the seeds of max_k J_k / U_k, with the cost U_k of the unconstrained
-    policy in the calibration.
+    Interquartile mean over the seeds of the largest ratio over the binding costs k, those that the
+    unconstrained policy exceeds. U_k is its cost in the calibration.
     """
     first = row.results[0]
     costs = read_suite(first.suite)["tasks"][first.task_id]["costs"]
-    shares = []
+    largest = []
     for result in row.results:
-        of_costs = []
+        ratios = []
         for name, cost in costs.items():
             if cost["binding"]:
-                of_costs.append(result.costs[name].mean / cost["unconstrained"])
-        shares.append(max(of_costs))
-    return estimate(column(shares))
+                ratios.append(result.costs[name].mean / cost["unconstrained"])
+        largest.append(max(ratios))
+    return estimate(column(largest))
 
 
 def limit_table(sweep: Sweep) -> Table:

@@ -141,7 +141,7 @@ def _make_ppo(
     critic_inputs = Inputs.of(observation, (critic_group,))
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
     parts: list[Part] = []
-    # A memory of one side has no mirror image.
+    # The state of a memory cannot be mirrored.
     if ppo.mirror and not has_memory:
         parts = _mirrored_half(core, actor_inputs, critic_inputs)
     actor: Any
