@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from legged_envs.robot_check.leaning import is_balanced, lean
-from legged_envs.robot_check.motions import make_moving
+from legged_envs.robot_check.motions import MovingRobot, make_moving
 from legged_envs.robot_check.nudges import FEET_TO_STAND, NUM_NUDGES, count_stands
 from legged_envs.robots.reading.soles import DRAFTED_FACTOR
 from legged_envs.robots.robot import RobotCfg
-from legged_envs.sim.gains import settle, stand
+from legged_envs.sim.gains import StandingRobot, settle, stand
 
 MAX_RAISES = 12
 """Largest number of times that the gains of a robot are raised."""
@@ -42,13 +42,32 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
     times after it stands with a held base. If the robot never stands after all starts, the gains
     are the first of those with which it stands after the most.
 
-    No servo is raised so far that it reaches its torque limit within 0.03 rad. A biped with a
-    balanced default pose is balanced again for its gains.
+    No servo is raised so far that it reaches its torque limit within 0.03 rad. If gains alone do
+    not hold a biped after all starts, its default pose is balanced anew for each gain, and kept
+    where the robot stands after more starts.
     """
     # Both models are made once: compiling a robot with large meshes takes seconds.
     standing = stand(robot)
     drafted = make_moving(robot, is_held=False)
-    leans = is_balanced(drafted)
+    best, stands = _raise_until_it_stands(robot, standing, drafted, leans=False)
+    if stands < NUM_NUDGES and is_balanced(drafted):
+        leaning, more_stands = _raise_until_it_stands(robot, standing, drafted, leans=True)
+        if more_stands > stands:
+            best = leaning
+    return best
+
+
+def _raise_until_it_stands(
+    robot: RobotCfg, standing: StandingRobot, drafted: MovingRobot, *, leans: bool
+) -> tuple[RobotCfg, int]:
+    """Return the robot with the gains with which it stands after the most starts, and their number.
+
+    Args:
+        robot: The robot with the gains of a draft.
+        standing: The robot with a held base.
+        drafted: The robot with a free base.
+        leans: If True, the default pose is balanced for each gain.
+    """
     gain_factor = DRAFTED_FACTOR
     best = robot
     most_stands = -1
@@ -66,7 +85,7 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
         elif most_stands < 0:
             best = robot
         if most_stands == NUM_NUDGES or num_raises_left == 0:
-            return best
+            return best, most_stands
         num_raises_left -= 1
         robot = _raise(robot)
         gain_factor *= RAISE_FACTOR

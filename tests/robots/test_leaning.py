@@ -61,3 +61,10 @@ def test_a_weak_motor_keeps_the_gain_at_which_it_has_a_reach(tmp_path: Path) -> 
     weak = raise_gains(replace(robot, kp=(5.0,) * 12, kd=(0.2,) * 12, torque_limits=(0.3,) * 12))
     assert 8.0 <= max(weak.kp) <= 0.3 / 0.03
     assert max(weak.kd) == pytest.approx(0.04 * max(weak.kp), rel=0.02)
+
+
+def test_a_biped_that_gains_alone_hold_keeps_its_pose(man: RobotCfg) -> None:
+    soft = replace(man, kp=tuple(0.5 * kp for kp in man.kp), kd=tuple(0.5 * kd for kd in man.kd))
+    raised = raise_gains(soft)
+    assert raised.kp[0] > soft.kp[0]
+    assert raised.default_joint_pos == man.default_joint_pos
