@@ -145,9 +145,13 @@ def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
     assert commands.all_inner_texts() == ["0.60", "0.00", "0.00"]
     canvas = page.locator("#robots canvas")
     canvas.press("s")
-    page.wait_for_function("document.querySelectorAll('#robots input')[0].value === '0'")
+    page.wait_for_function(
+        "document.querySelectorAll('#robots input[type=range]')[0].value === '0'"
+    )
     canvas.dispatch_event("keydown", {"key": "ArrowLeft"})
-    page.wait_for_function("document.querySelectorAll('#robots input')[2].value === '0.8'")
+    page.wait_for_function(
+        "document.querySelectorAll('#robots input[type=range]')[2].value === '0.8'"
+    )
     page.locator("#robots [data-do=push]").click()
     assert page.locator(".robots-costs tbody tr").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

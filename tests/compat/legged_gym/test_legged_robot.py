@@ -851,7 +851,8 @@ def test_feet_terms_are_those_of_the_package() -> None:
         robot.step(torch.rand(N, 12))
     own = {"feet_air_time": {"target": 0.3}, "foot_clearance": {"target": 0.06}}
     for name in scales:
-        expected = getattr(rewards, name)(robot.core, **own.get(name, {}))
+        term = getattr(rewards, RENAMED_REWARDS.get(name, name))
+        expected = term(robot.core, **own.get(name, {}))
         assert torch.equal(getattr(robot, f"_reward_{name}")(), expected)
 
 
