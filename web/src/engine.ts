@@ -29,6 +29,8 @@ export interface RobotParts {
 }
 
 let engine: Promise<MainModule> | undefined;
+/** Number of scenes that were compiled. */
+let numScenes = 0;
 
 async function start(): Promise<MainModule> {
   const files = await Promise.all([binary("mujoco.wasm"), binary("onnxruntime.wasm")]);
@@ -64,7 +66,9 @@ function plainScene(scene: string): string {
 function compile(mujoco: MainModule, parts: RobotParts): MjModel {
   // Files in memory: MuJoCo's own virtual files would take seconds for a large terrain.
   const files = mujoco.FS;
-  const folder = "/robot";
+  // A folder of its own: MuJoCo keeps what it has read, by the path of the file.
+  numScenes += 1;
+  const folder = `/robot${numScenes}`;
   files.mkdirTree(`${folder}/assets`, 0o777);
   files.writeFile(`${folder}/scene.xml`, plainScene(parts.scene));
   for (const [path, asset] of Object.entries(parts.assets)) {
