@@ -176,6 +176,15 @@ def test_the_base_is_where_the_python_loop_brings_it(name: str, page: Any, site:
     assert np.linalg.norm(np.subtract(base, expected)) < 0.01
 
 
+def test_a_robot_stands_on_its_own_ground_after_another_robot(page: Any, site: Path) -> None:
+    """Both scenes have files of the same names."""
+    open_page(page, site)
+    walk = "([name, command, seconds]) => leggedEnvs.walk(name, command, seconds)"
+    page.evaluate(walk, ["g1_rough", COMMAND, 0.1])
+    base = page.evaluate(walk, ["go2_rough", COMMAND, 0.5])
+    assert np.linalg.norm(np.subtract(base, walk_in_python(site / "go2_rough", 0.5))) < 0.01
+
+
 def test_a_policy_that_does_not_fit_is_named(page: Any, site: Path) -> None:
     open_page(page, site)
     page.locator("#robots select").first.select_option("strange")
