@@ -6,7 +6,7 @@ RAY_ADDRESS has the address of the cluster. For example::
     python -m tools.two_ray_hosts -- python examples/rllib_ppo.py --runners 2 --steps 20000 \\
         --address auto
     python -m tools.two_ray_hosts --cut-after 60 -- legged-envs sweep Legged/Go2-Flat-v0 \\
-        --seeds 1 2 --iterations 400 --address auto --sweep-dir /tmp/cut
+        --seeds 1 2 --iterations 400 --address auto --sweep-dir sweeps/cut
 
 Needs root, iproute2 and Ray. At the end all processes of both hosts are ended.
 """
