@@ -18,7 +18,6 @@ from legged_envs.training.learner.style_prior import Expert, StylePrior
 from legged_envs.training.learner_options import (
     AmpCfg,
     ConstraintCfg,
-    LagrangeCfg,
     OnPolicyCfg,
     RndCfg,
 )
@@ -66,44 +65,10 @@ def make_cost_part(
         lagrange = replace(lagrange, enabled=True, costs=costs)
     if not lagrange.enabled:
         return None
-    return make_constraints(
-        lagrange,
-        cost_names,
-        cost_limits,
-        discount=discount,
-        num_envs=num_envs,
-        device=device,
-        with_reference=with_reference,
+    return Constraints(
+        Lagrange(cost_names, cost_limits, discount, lagrange, device, with_reference),
+        _number_of_calm_envs("lagrange", lagrange.calm_fraction, num_envs),
     )
-
-
-def make_constraints(
-    cfg: LagrangeCfg,
-    cost_names: Sequence[str],
-    cost_limits: Sequence[float],
-    *,
-    discount: float,
-    num_envs: int,
-    device: torch.device,
-    with_reference: bool,
-) -> Constraints:
-    """Make the constraints on costs.
-
-    Args:
-        cfg: Options of the constraints.
-        cost_names: Names of the task's cost terms.
-        cost_limits: Limit of each cost term: its largest mean per control step.
-        discount: The product of the discount γ and the factor λ of the advantage estimate.
-        num_envs: Number of environments.
-        device: Device to learn on.
-        with_reference: True for tasks with reference motions.
-
-    Raises:
-        ValueError: If an option is out of its range or names no cost of the task.
-    """
-    calm_envs = _number_of_calm_envs("lagrange", cfg.calm_fraction, num_envs)
-    lagrange = Lagrange(cost_names, cost_limits, discount, cfg, device, with_reference)
-    return Constraints(lagrange, calm_envs)
 
 
 def make_method_constraints(
