@@ -95,7 +95,7 @@ def test_what_is_wrong_is_printed(table, capsys):
         ("motion wave.csv --robot G7 --video None", "'G7'.*g1"),
         (
             "motion wave.csv --robot go2 --video None",
-            "no joint of robot 'go2'.*left_hip_pitch_joint",
+            "'go2'.*left_hip_pitch_joint",
         ),
         ("motion wave.csv --robot G1 --output a.csv", "--output.*.npz"),
         ("motion wave.csv --robot G1 --motion.rate 0 --video None", "--motion.rate.* 0"),
