@@ -87,11 +87,11 @@ def cluster() -> Iterator[Mapping[str, str]]:
         yield {**environment, "RAY_ADDRESS": address}
     finally:
         # Not with `ray stop`, which ends every Ray of this machine.
-        end_processes(signal.SIGTERM)
+        signal_processes(signal.SIGTERM)
         deadline = time.monotonic() + GRACE
         while processes() and time.monotonic() < deadline:
             time.sleep(0.2)
-        end_processes(signal.SIGKILL)
+        signal_processes(signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -105,7 +105,7 @@ def processes() -> list[int]:
     return found
 
 
-def end_processes(number: int) -> None:
+def signal_processes(number: int) -> None:
     """Send a signal to all processes of both hosts."""
     for process in processes():
         try:

@@ -80,10 +80,11 @@ def model_to_solve(robot: RobotCfg, limbs: dict[str, Limb]) -> mujoco.MjModel:
 
 
 def limb_velocities(model: mujoco.MjModel, limb: Limb) -> list[int]:
-    """Return the indices of the velocities of a limb's joints."""
+    """Return the places of a limb's joints, its root's included, in the velocities ``qvel``."""
     indices: list[int] = []
     root = model.body(limb.root).id
     body = model.body(limb.end).id
+    # A parent has a smaller number than its children.
     while body >= root:
         first = int(model.body_dofadr[body])
         indices += range(first, first + int(model.body_dofnum[body]))

@@ -51,15 +51,17 @@ def evaluate_folder(
     methods: Mapping[str, Method],
     console: Console,
 ) -> None:
-    """Evaluate the finished runs of a folder that have no result of the same training yet.
+    """Evaluate the finished runs of a folder that have no result yet, and write their results.
+
+    All runs are checked before the first one is evaluated.
 
     Args:
         folder: Folder of the benchmark. Run folders are in its ``runs/``.
         results: Folder of the result files.
         suite: Name and version of the suite.
-        episodes: Number of episodes.
+        episodes: Number of episodes of each evaluation.
         methods: Methods by name.
-        console: Console for a line about each run.
+        console: Console for a line about each run that is evaluated or not finished.
 
     Raises:
         FileNotFoundError: If there are no run folders.
@@ -69,7 +71,6 @@ def evaluate_folder(
     if not folders:
         raise FileNotFoundError(f"there are no run folders in {str(folder / RUNS)!r}")
     chosen = []
-    # All runs are checked before the first one is evaluated.
     for path in folders:
         run = run_in(path, suite)
         method = method_of(run, methods, repr(str(path)))

@@ -167,7 +167,8 @@ def _text(value: Any) -> str:
 
 
 def _restored(options: Options, values: Mapping[str, Any]) -> Options:
-    """Return options with the values of a JSON file. Values that it lacks stay as they are."""
+    """Return options with the values of a JSON file. Options that it lacks stay as they are, and
+    values of other versions' options are left out."""
     found = {}
     dataclass: Any = options
     for option in fields(dataclass):

@@ -28,9 +28,8 @@ def refuse_cut_loops(pose: Pose) -> None:
     """Raise a ValueError if two free ends of a robot's links meet in a pin joint.
 
     A URDF is a tree. Exporters of CAD programs write a four-bar linkage as a rod and a pin that
-    hang from two links: nothing moves them, and nothing keeps them together. They are found by
-    their joints, which turn through a full turn about parallel axes, and by the pin, which is in
-    the shape of the rod.
+    hang from two links: no motor drives them, and nothing holds them together. Such a pair has two
+    joints that turn through a full turn about parallel axes, and the pin is in the rod's shape.
 
     Args:
         pose: The robot as it is assembled, with its joints near 0.
@@ -46,8 +45,8 @@ def refuse_cut_loops(pose: Pose) -> None:
     rod, pin = (_link_of(pose.model, joint) for joint in meetings[0])
     raise ValueError(
         f"links {rod!r} and {pin!r} meet in a pin and hang on joints that turn freely: they close "
-        "a loop, which a tree of links cannot have, and each joint must have its own motor: make "
-        f'{listed} type="fixed"'
+        "a loop, which a tree of links cannot have, and each joint must have its own motor: set "
+        f'type="fixed" on the joints {listed}'
     )
 
 
