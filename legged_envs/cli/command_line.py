@@ -206,7 +206,8 @@ def stop(message: str, status: int) -> NoReturn:
     """Print a message as one line, and exit with a status."""
     # Errors of other packages have several lines. A log has one for each command.
     line = printable(" ".join(message.split()))
-    print("legged-envs:", line, file=sys.stderr)
+    # In one piece: processes of a training print at the same time, and torchrun has no buffers.
+    sys.stderr.write(f"legged-envs: {line}\n")
     sys.exit(status)
 
 

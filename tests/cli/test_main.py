@@ -12,6 +12,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -26,6 +27,7 @@ from legged_envs import cli, make_task_cfg, registration, robots
 from legged_envs.cli.bench import BenchCfg
 from legged_envs.cli.bench import bench as run_bench
 from legged_envs.cli.columns import format_columns
+from legged_envs.cli.command_line import stop
 from legged_envs.cli.evaluate import EvaluateCfg, evaluate
 from legged_envs.cli.list_tasks import ListCfg, list_tasks
 from legged_envs.cli.play import PlayCfg, play
@@ -838,3 +840,13 @@ def test_a_model_that_is_not_there_is_named():
             override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}),
             1,
         )
+
+
+def test_an_error_is_written_in_one_piece(monkeypatch):
+    """Several processes write to one terminal, and their lines must not mix."""
+    pieces = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=pieces.append))
+    with pytest.raises(SystemExit) as stopped:
+        stop("error: two\nlines", status=2)
+    assert stopped.value.code == 2
+    assert pieces == ["legged-envs: error: two lines\n"]
