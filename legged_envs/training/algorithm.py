@@ -17,13 +17,14 @@ from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.inputs import Inputs
-from legged_envs.training.learner.mirror import MirroredHalf, mirror_of
+from legged_envs.training.learner.mirror import MirroredHalf, mirror_of, mirror_of_actions
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.parts import make_bonuses, make_cost_part
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
+from legged_envs.training.learner.symmetry import Unchanged, make_symmetric
 from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
@@ -142,7 +143,7 @@ def _make_ppo(
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
     parts: list[Part] = []
     # The state of a memory cannot be mirrored.
-    if ppo.mirror and not has_memory:
+    if ppo.mirror and not has_memory and not ppo.symmetric:
         parts = _mirrored_half(core, actor_inputs, critic_inputs)
     actor: Any
     if isinstance(ppo, LSTMCfg):
@@ -165,9 +166,15 @@ def _make_ppo(
         with_reference=False,
     )
     cost_critic = None
-    if constraints is not None and constraints.num_costs:
-        num_costs = constraints.num_costs
+    num_costs = 0 if constraints is None else constraints.num_costs
+    if num_costs:
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
+    if ppo.symmetric:
+        make_symmetric(actor, mirror_of(core, actor_inputs.groups), mirror_of_actions(core))
+        image = mirror_of(core, critic_inputs.groups)
+        make_symmetric(critic, image, Unchanged(1))
+        if cost_critic is not None:
+            make_symmetric(cost_critic, image, Unchanged(num_costs))
     expert = None
     if ppo.amp.amp_reward_weight:
         robot = core.cfg.robot

@@ -44,3 +44,8 @@ class PPOCfg(OnPolicyCfg):
     mirror: bool = True
     """True: half of each mini-batch is mirrored left to right. Without effect with ``--learner
     rsl_rl``, or if a term of the task does not define its mirror image."""
+
+    symmetric: bool = False
+    """True: the networks treat left and right equally by their structure, and no mini-batch is
+    mirrored. Observations, actions and hidden layers (of even widths) must have a mirror image. Not
+    for schemes, ``--learner rsl_rl`` and a warm start from networks without this structure."""

@@ -288,6 +288,8 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
         _check_rsl_rl(algo)
     if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg, LSTMCfg)):
         raise ValueError(f"--warm-start is for ppo and mmppo; {given} starts with new networks")
+    if isinstance(algo, (SchemeCfg, LSTMCfg)) and algo.symmetric:
+        raise ValueError(f"--symmetric is for ppo, got {given}: leave it out")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
@@ -312,6 +314,7 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
         ("--rnd.weight", algo.rnd.weight > 0.0),
         ("--lagrange.enabled", algo.lagrange.enabled),
         ("--constraint.method", algo.constraint.method != "none"),
+        ("--symmetric", algo.symmetric),
     ):
         if is_on:
             raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")

@@ -16,7 +16,9 @@ from legged_envs.envs.cfg import override
 from legged_envs.mdp.observations import last_action
 from legged_envs.policy.metadata import contract, observation_entries
 from legged_envs.tasks import make_task_cfg, registered_id
+from legged_envs.training.learner.networks import Network
 from legged_envs.training.learner.ppo import PPO
+from legged_envs.training.learner.symmetry import is_symmetric
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
@@ -82,6 +84,7 @@ def load_warm_start(
             model = getattr(algorithm, name)
             groups = _groups_read_by(algorithm, name)
             _load_network(model, groups, state, checkpoint, source, env, place, task_id)
+            _check_symmetry(model, place)
     finally:
         source_envs.close()
     with torch.no_grad():
@@ -128,6 +131,15 @@ def _check_same_robot(
                 f"{str(place)!r} is a run of {source_id!r} with {key} {theirs.get(key)}; "
                 f"{task_id!r} has {ours.get(key)}, so it cannot start with the run's networks"
             )
+
+
+def _check_symmetry(model: Any, place: Path) -> None:
+    """Check that networks with the option ``symmetric`` start with symmetric weights."""
+    if isinstance(model, Network) and model.images is not None and not is_symmetric(model):
+        raise ValueError(
+            f"the networks of {str(place)!r} do not treat left and right equally, or have other "
+            "hidden widths: leave out --symmetric, or start from a run with it and its --hidden"
+        )
 
 
 def _load_network(

@@ -32,14 +32,12 @@ class MirroredHalf(Part):
     ):
         if env.group_sizes.keys() != env.observations.groups.keys():
             raise ValueError("the task has no terms for its observations")
-        robot = env.cfg.robot
-        driven = _driven_joints(env)
 
         self.actor = mirror_of(env, actor_groups)
         """Mirror of what the actor reads."""
         self.critic = mirror_of(env, critic_groups)
         """Mirror of what the critic reads."""
-        self.action = Mirror(robot, [("action", "action", len(driven))], driven)
+        self.action = mirror_of_actions(env)
         """Mirror of the actions."""
 
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
@@ -71,6 +69,16 @@ def mirror_of(env: CoreVectorEnv, groups: Sequence[str]) -> Mirror:
         for term, size, _ in env.observations.groups[name].layout:
             terms.append((term, cfg.terms[term].mirror, size))
     return Mirror(env.cfg.robot, terms, _driven_joints(env))
+
+
+def mirror_of_actions(env: CoreVectorEnv) -> Mirror:
+    """Return the mirror of the actions.
+
+    Raises:
+        ValueError: If a joint has an action, and its partner on the other side has none.
+    """
+    driven = _driven_joints(env)
+    return Mirror(env.cfg.robot, [("action", "action", len(driven))], driven)
 
 
 def _driven_joints(env: CoreVectorEnv) -> list[int]:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from rsl_rl.modules import MLP
@@ -9,6 +10,15 @@ from rsl_rl.modules.distribution import GaussianDistribution
 from torch import nn
 
 from legged_envs.training.learner.normalization import Normalization
+
+
+class Image(Protocol):
+    """Mirror image of a vector: entry i is ``sign[i]`` times the entry ``index[i]``."""
+
+    index: torch.Tensor
+    """Index of the source of each entry. Shape: (size,), int64."""
+    sign: torch.Tensor
+    """Sign, ±1, of each entry. Shape: (size,)."""
 
 
 class Network(nn.Module):
@@ -27,6 +37,10 @@ class Network(nn.Module):
         # The names are rsl_rl's, so that each package can start from networks of the other.
         self.obs_normalizer = normalizer
         self.mlp = mlp
+
+        self.images: tuple[Image, Image] | None = None
+        """Mirror images of observations and outputs, if mirrored observations give mirrored
+        outputs. None: they need not."""
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the outputs for observations. Shape: (n, size) → (n, outputs)."""

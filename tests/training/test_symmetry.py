@@ -1,0 +1,148 @@
+"""Networks that treat left and right equally."""
+
+from dataclasses import replace
+
+import gymnasium as gym
+import pytest
+import torch
+from rich.console import Console
+
+from legged_envs.envs import unwrap
+from legged_envs.policy.policy import load_policy
+from legged_envs.training.learner.mirror import mirror_of, mirror_of_actions
+from legged_envs.training.learner.networks import Actor, make_network
+from legged_envs.training.learner.normalization import Normalization
+from legged_envs.training.learner.symmetry import (
+    SymmetricNormalization,
+    Unchanged,
+    is_symmetric,
+    make_symmetric,
+)
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.scheme_options import CTSCfg, LSTMCfg
+from legged_envs.training.trainer import Trainer, train
+
+GO2 = "Legged/Go2-Flat-v0"
+OPTIONS = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16, 8), symmetric=True)
+
+
+def options(run_dir=None, algo=OPTIONS, **changes) -> TrainCfg:
+    return TrainCfg(
+        GO2,
+        num_envs=8,
+        iterations=2,
+        episodes=4,
+        video=False,
+        run_dir=run_dir,
+        algo=algo,
+        **changes,
+    )
+
+
+@pytest.fixture(scope="module")
+def core():
+    envs = gym.make_vec(GO2, num_envs=2)
+    yield unwrap(envs)
+    envs.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, short_evaluations):
+    """A finished run of two updates with symmetric networks."""
+    return train(options(tmp_path_factory.mktemp("symmetric") / "run"))
+
+
+def test_mirrored_observations_give_mirrored_actions_and_the_same_value(core):
+    """The definition, by the mirror images of observations and actions."""
+    torch.manual_seed(0)
+    size = core.group_sizes["policy"]
+    observed, acted = mirror_of(core, ("policy",)), mirror_of_actions(core)
+    actor = Actor(size, torch.full((12,), 0.5), (16, 8), "elu")
+    critic = make_network(size, 1, (16, 8), "elu")
+    rows = torch.randn(64, size)
+    assert not torch.allclose(actor(observed(rows)), acted(actor(rows)), atol=1e-3)
+    make_symmetric(actor, observed, acted)
+    make_symmetric(critic, observed, Unchanged(1))
+    for network in (actor, critic):
+        network.update_normalizers(3.0 * rows + 1.0)
+    torch.testing.assert_close(actor(observed(rows)), acted(actor(rows)), rtol=0, atol=1e-6)
+    torch.testing.assert_close(critic(observed(rows)), critic(rows), rtol=0, atol=1e-6)
+    assert actor(rows).std() > 0.01
+    assert not torch.allclose(actor(observed(rows)), actor(rows), atol=1e-3)
+
+
+def test_initial_weights_keep_their_variance(core):
+    torch.manual_seed(0)
+    size = core.group_sizes["policy"]
+    network = make_network(size, 1, (512, 256), "elu")
+    before = [layer.weight.var().item() for layer in network.mlp if hasattr(layer, "weight")]
+    make_symmetric(network, mirror_of(core, ("policy",)), Unchanged(1))
+    after = [layer.weight.var().item() for layer in network.mlp if hasattr(layer, "weight")]
+    assert after[:2] == pytest.approx(before[:2], rel=0.05)
+
+
+def test_the_statistics_are_those_of_observations_and_their_mirror_images(core):
+    mirror = mirror_of(core, ("policy",))
+    size = len(mirror.index)
+    ours, plain = SymmetricNormalization(size, mirror), Normalization(size)
+    torch.manual_seed(0)
+    for _ in range(3):
+        rows = 2.0 * torch.randn(500, size) + torch.linspace(-1.0, 1.0, size)
+        ours.update(rows)
+        plain.update(torch.cat([rows, mirror(rows)]))
+    torch.testing.assert_close(ours._mean, plain._mean, rtol=0, atol=1e-5)
+    torch.testing.assert_close(ours._var, plain._var, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours._std, plain._std, rtol=1e-5, atol=1e-5)
+    assert ours.state_dict().keys() == plain.state_dict().keys()
+
+
+def test_trained_networks_are_symmetric_to_the_bit(run):
+    trainer = Trainer(prepare(TrainCfg(GO2, resume=run, iterations=3)), Console(quiet=True))
+    trainer.iterate()
+    for network in (trainer.algorithm.actor, trainer.algorithm.critic):
+        assert is_symmetric(network)
+    std = trainer.algorithm.actor.output_std
+    partners = mirror_of_actions(trainer.core).index
+    assert torch.equal(std, std[partners]) and len(std.unique()) > 1
+
+
+def test_the_policy_file_of_a_run_is_symmetric(run, core):
+    policy = load_policy(run / "policy.safetensors")
+    mirror, acted = mirror_of(core, ("policy",)), mirror_of_actions(core)
+    rows = torch.randn(32, len(mirror.index))
+    torch.testing.assert_close(policy(mirror(rows)), acted(policy(rows)), rtol=0, atol=1e-5)
+
+
+def test_costs_have_a_symmetric_critic(tmp_path):
+    algo = replace(OPTIONS, constraint=replace(OPTIONS.constraint, method="lagrange"))
+    trainer = Trainer(prepare(options(tmp_path, algo, constraints="medium")), Console(quiet=True))
+    trainer.iterate()
+    assert is_symmetric(trainer.algorithm.cost_critic)
+
+
+def test_a_warm_start_needs_symmetric_networks(run, tmp_path, short_evaluations):
+    def start(algo, source):
+        return Trainer(prepare(options(None, algo, warm_start=source)), Console(quiet=True))
+
+    assert is_symmetric(start(OPTIONS, run).algorithm.actor)
+    start(replace(OPTIONS, symmetric=False), run)
+    with pytest.raises(ValueError, match="hidden widths: leave out --symmetric"):
+        start(replace(OPTIONS, hidden=(32, 8)), run)
+    usual = train(options(tmp_path / "usual", replace(OPTIONS, symmetric=False)))
+    with pytest.raises(ValueError, match="do not treat left and right equally"):
+        start(OPTIONS, usual)
+
+
+@pytest.mark.parametrize("algo", [CTSCfg(symmetric=True), LSTMCfg(symmetric=True)])
+def test_schemes_are_refused(algo):
+    with pytest.raises(ValueError, match="--symmetric is for ppo, got"):
+        prepare(options(None, algo))
+
+
+def test_other_learners_and_odd_widths_are_refused(core):
+    with pytest.raises(ValueError, match="--symmetric is for --learner legged_envs"):
+        prepare(options(None, learner="rsl_rl"))
+    network = make_network(core.group_sizes["policy"], 1, (15,), "elu")
+    with pytest.raises(ValueError, match="an even width, got 15"):
+        make_symmetric(network, mirror_of(core, ("policy",)), Unchanged(1))
