@@ -113,6 +113,8 @@ def explain_unknown_word(word: str, options: type[Any]) -> str:
                 f"{word} is an option of {', '.join(owners)}: "
                 f"it must follow one of {', '.join(ALGORITHMS)}"
             )
+        if word in ALGORITHMS:
+            return f"unexpected {word!r}: name one algorithm, and no '--' before it"
         known.extend(ALGORITHMS)
     for name in OTHER_NAMES.get(word, ()):
         if name in known:

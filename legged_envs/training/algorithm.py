@@ -24,7 +24,7 @@ from legged_envs.training.learner.parts import make_bonuses, make_cost_part
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
-from legged_envs.training.learner.symmetry import Unchanged, make_symmetric
+from legged_envs.training.learner.symmetry import make_symmetric
 from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
@@ -135,8 +135,9 @@ def _make_ppo(
     observation = env.get_observations()
     scheme_class = SCHEMES[type(ppo)] if isinstance(ppo, SchemeCfg) else None
     has_memory = isinstance(ppo, LSTMCfg)
-    groups = ("policy",) if scheme_class is None else scheme_class.groups
-    actor_inputs = Inputs.of(observation, groups)
+    actor_inputs = Inputs.of(
+        observation, ("policy",) if scheme_class is None else scheme_class.groups
+    )
     # A task without privileged observations shows the critic what the actor sees.
     critic_group = "critic" if "critic" in core.group_sizes else "policy"
     critic_inputs = Inputs.of(observation, (critic_group,))
@@ -166,19 +167,15 @@ def _make_ppo(
         with_reference=False,
     )
     cost_critic = None
-    num_costs = 0 if constraints is None else constraints.num_costs
-    if num_costs:
+    if constraints is not None and constraints.num_costs:
+        num_costs = constraints.num_costs
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
     if ppo.symmetric:
         make_symmetric(actor, mirror_of(core, actor_inputs.groups), mirror_of_actions(core))
-        image = mirror_of(core, critic_inputs.groups)
-        make_symmetric(critic, image, Unchanged(1))
-        if cost_critic is not None:
-            make_symmetric(cost_critic, image, Unchanged(num_costs))
-    expert = None
-    if ppo.amp.amp_reward_weight:
-        robot = core.cfg.robot
-        expert = _make_expert(ppo.amp, core, MotionLibrary(style(robot), robot, core.device))
+        for values in (critic, cost_critic):
+            if values is not None:
+                make_symmetric(values, mirror_of(core, critic_inputs.groups))
+    expert = _make_style(ppo.amp, core, style)
     parts += make_bonuses(observation, ppo.steps_per_env, ppo.activation, ppo.amp, ppo.rnd, expert)
     algorithm = RecurrentPPO if has_memory else PPO
     return algorithm(
@@ -203,6 +200,16 @@ def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> list[P
         # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
         warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
         return []
+
+
+def _make_style(
+    amp: AmpCfg, core: CoreVectorEnv, style: Callable[[RobotCfg], Sequence[Motion]]
+) -> Expert | None:
+    """Return the function that draws transitions of the clips, or None without a style reward."""
+    if not amp.amp_reward_weight:
+        return None
+    robot = core.cfg.robot
+    return _make_expert(amp, core, MotionLibrary(style(robot), robot, core.device))
 
 
 def _make_expert(amp: AmpCfg, core: CoreVectorEnv, library: MotionLibrary) -> Expert:

@@ -45,6 +45,14 @@ ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
 """Class of the options of each algorithm, by the algorithm's name on the command line."""
 
 
+def algorithm_name(options: AlgorithmCfg) -> str:
+    """Return the name of an algorithm on the command line, from its options."""
+    for name, kind in ALGORITHMS.items():
+        if type(options) is kind:
+            return name
+    return repr(options)
+
+
 @dataclass
 class TrainCfg(MotionFileOptions, Configuration):
     """Options of ``legged-envs train``."""

@@ -38,11 +38,11 @@ from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import (
-    ALGORITHMS,
     TRAINING_MODULES,
     AlgorithmCfg,
     PPOCfg,
     TrainCfg,
+    algorithm_name,
 )
 from legged_envs.training.result_size import size_of_results
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
@@ -273,7 +273,7 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
     fitting = (
         ("mmppo", "distillation") if kind.imitates_motions else ("ppo", *SCHEME_CONFIGS, "lstm")
     )
-    given = _algorithm_name(algo)
+    given = algorithm_name(algo)
     if given not in fitting:
         raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given}")
     has_style = isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight > 0.0
@@ -318,13 +318,6 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
     ):
         if is_on:
             raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")
-
-
-def _algorithm_name(algo: object) -> str:
-    for name, options in ALGORITHMS.items():
-        if type(algo) is options:
-            return name
-    return repr(algo)
 
 
 def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:

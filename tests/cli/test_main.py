@@ -649,6 +649,7 @@ def test_a_mistake_that_the_algorithm_finds_is_one_line_before_anything_is_writt
 def test_an_option_with_two_names_is_proposed_by_the_later_one(capsys, never):
     for misspelt in ("ppo --amp.wieght 1", "ts --amp.wieght 1"):
         assert "did you mean '--amp.weight'" in refused(f"train {GO2} {misspelt}", capsys)
+    assert "'ppo': name one algorithm" in refused(f"train {GO2} --changes a 1 -- ppo", capsys)
     assert "--amp.weight is an option of ppo" in refused(f"train {GO2} --amp.weight 1", capsys)
 
 

@@ -14,7 +14,6 @@ from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.normalization import Normalization
 from legged_envs.training.learner.symmetry import (
     SymmetricNormalization,
-    Unchanged,
     is_symmetric,
     make_symmetric,
 )
@@ -63,7 +62,7 @@ def test_mirrored_observations_give_mirrored_actions_and_the_same_value(core):
     rows = torch.randn(64, size)
     assert not torch.allclose(actor(observed(rows)), acted(actor(rows)), atol=1e-3)
     make_symmetric(actor, observed, acted)
-    make_symmetric(critic, observed, Unchanged(1))
+    make_symmetric(critic, observed)
     for network in (actor, critic):
         network.update_normalizers(3.0 * rows + 1.0)
     torch.testing.assert_close(actor(observed(rows)), acted(actor(rows)), rtol=0, atol=1e-6)
@@ -77,7 +76,7 @@ def test_initial_weights_keep_their_variance(core):
     size = core.group_sizes["policy"]
     network = make_network(size, 1, (512, 256), "elu")
     before = [layer.weight.var().item() for layer in network.mlp if hasattr(layer, "weight")]
-    make_symmetric(network, mirror_of(core, ("policy",)), Unchanged(1))
+    make_symmetric(network, mirror_of(core, ("policy",)))
     after = [layer.weight.var().item() for layer in network.mlp if hasattr(layer, "weight")]
     assert after[:2] == pytest.approx(before[:2], rel=0.05)
 
@@ -145,4 +144,4 @@ def test_other_learners_and_odd_widths_are_refused(core):
         prepare(options(None, learner="rsl_rl"))
     network = make_network(core.group_sizes["policy"], 1, (15,), "elu")
     with pytest.raises(ValueError, match="an even width, got 15"):
-        make_symmetric(network, mirror_of(core, ("policy",)), Unchanged(1))
+        make_symmetric(network, mirror_of(core, ("policy",)))

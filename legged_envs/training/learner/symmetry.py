@@ -76,7 +76,7 @@ class SymmetricNormalization(Normalization):
         self._std = self._var.sqrt()
 
 
-def make_symmetric(network: Network, inputs: Image, outputs: Image) -> None:
+def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None) -> None:
     """Give a network the symmetry, and keep it during the training.
 
     Weights and gradients are averaged with their mirror images. All steps of Adam are elementwise,
@@ -85,11 +85,14 @@ def make_symmetric(network: Network, inputs: Image, outputs: Image) -> None:
     Args:
         network: Network with newly initialized weights. It is changed.
         inputs: Mirror image of its observation.
-        outputs: Mirror image of its outputs.
+        outputs: Mirror image of its outputs. None: they are values, which a state and its mirror
+            image have in common.
 
     Raises:
         ValueError: If a hidden layer has an odd number of units.
     """
+    if outputs is None:
+        outputs = Unchanged(network.mlp[-1].out_features)
     network.obs_normalizer = SymmetricNormalization(len(inputs.index), inputs)
     network.images = (inputs, outputs)
     for layer, before, after in _layers(network, inputs, outputs):
