@@ -338,6 +338,8 @@ def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
                 f"--teacher-share {algo.teacher_share:g} of --num-envs {cfg.num_envs} are "
                 f"{teachers} teachers; there must be a teacher and a student, or train with ts"
             )
+    if isinstance(algo, SchemeCfg) and algo.encoder_epochs > algo.epochs:
+        raise ValueError(f"--encoder-epochs {algo.encoder_epochs} exceeds --epochs {algo.epochs}")
     if isinstance(algo, LSTMCfg) and algo.mini_batches > cfg.num_envs:
         raise ValueError(
             f"--mini-batches must be at most num_envs = {cfg.num_envs}, because lstm learns from "

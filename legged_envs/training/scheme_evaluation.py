@@ -149,7 +149,8 @@ class Teacher:
 
     def __call__(self, history: torch.Tensor, privileged: torch.Tensor) -> torch.Tensor:
         """Return the actions. Shapes: (n, history_size), (n, privileged_size) → (n, actions)."""
-        past, seen = self._actor.normalize(history, privileged)
+        past = self._actor.network.normalized(history)
+        seen = self._actor.privileged_normalizer(privileged)
         return self._actor.network.act(past, self._actor.teacher_code(seen))
 
 

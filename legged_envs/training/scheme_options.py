@@ -26,6 +26,10 @@ class SchemeCfg(PPOCfg):
     encoder_learning_rate: float = 1e-3
     """Learning rate of the encoder's own optimizer (Adam), constant."""
 
+    encoder_epochs: int = 1
+    """Number of passes over a rollout in which the encoder learns. Each costs as much time as
+    several passes of the policy. At most ``epochs``."""
+
 
 @dataclass
 class EECfg(SchemeCfg):

@@ -47,6 +47,8 @@ class Pass:
 
     iteration: int
     """Number of updates before this one."""
+    epoch: int
+    """Number of passes over the rollout before this one, in this update."""
     batch: MiniBatch
     """The mini-batch."""
     actor_inputs: list[torch.Tensor]

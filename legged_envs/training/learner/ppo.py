@@ -255,7 +255,7 @@ class PPO(Learner):
         rows: list[dict[str, torch.Tensor]] = []
         for epoch in range(self.cfg.epochs):
             for batch, (actor_seen, critic_seen) in zip(batches, prepared, strict=True):
-                loss, terms = self._loss(batch, actor_seen, critic_seen)
+                loss, terms = self._loss(batch, actor_seen, critic_seen, epoch)
                 if batch.cost_returns is not None:
                     terms["cost_value"] = self._cost_value_loss(batch, critic_seen, epoch)
                     loss = loss + self.cfg.value_loss * terms["cost_value"]
@@ -277,9 +277,13 @@ class PPO(Learner):
         return actor_seen, critic_seen
 
     def _loss(
-        self, batch: MiniBatch, actor_seen: list[torch.Tensor], critic_seen: list[torch.Tensor]
+        self,
+        batch: MiniBatch,
+        actor_seen: list[torch.Tensor],
+        critic_seen: list[torch.Tensor],
+        epoch: int = 0,
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Return the loss of a mini-batch, and its terms by name."""
+        """Return the loss of a mini-batch in a pass over the rollout, and its terms by name."""
         mean = self.actor.evaluate(*actor_seen)
         # The divergence is measured before the step of the optimizer, as in rsl_rl.
         kl = self._kl_divergence(batch)
@@ -290,7 +294,7 @@ class PPO(Learner):
         value = self._value_loss(self.critic.evaluate(*critic_seen), batch.values, batch.returns)
         loss = surrogate + self.cfg.value_loss * value - self.cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
-        done = Pass(self.iteration, batch, actor_seen, mean)
+        done = Pass(self.iteration, epoch, batch, actor_seen, mean)
         for part in self.parts:
             extra, numbers = part.learn(done)
             if extra is not None:

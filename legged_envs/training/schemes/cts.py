@@ -39,12 +39,18 @@ def is_teacher(env: CoreVectorEnv, share: float) -> torch.Tensor:
 class MixedActor(TeacherActor):
     """Policy that uses the teacher's code for teacher robots, and the student's for the others."""
 
+    @torch.no_grad()
+    def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Return the arguments of :meth:`evaluate`: those of a teacher, roles, and the codes of the
+        student."""
+        *seen, role = inputs
+        history, privileged = super().normalize(*seen)
+        return [history, privileged, role, self.network.code(history)]
+
     def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the teacher's code for teacher robots, and the student's code for the others.
         Shape: (n, latent)."""
-        history, privileged, role = normalized
-        with torch.no_grad():
-            student = self.network.code(history)
+        _, privileged, role, student = normalized
         return torch.where(role > 0.5, self.teacher_code(privileged), student)
 
 

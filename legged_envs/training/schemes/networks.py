@@ -66,7 +66,8 @@ class HistoryNetwork(nn.Module):
 class HistoryActor(nn.Module):
     """Gaussian policy with a mean that a :class:`HistoryNetwork` computes.
 
-    PPO has no influence on the encoder of the network: the scheme trains it.
+    PPO has no influence on the encoder of the network: the scheme trains it. All passes of PPO over
+    a rollout see the codes that the robots acted on.
 
     Args:
         network: Network of the mean actions.
@@ -88,9 +89,9 @@ class HistoryActor(nn.Module):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Normalize observation groups for :meth:`evaluate`."""
-        history = inputs[0]
-        return [self.network.normalized(history)]
+        """Return the arguments of :meth:`evaluate`: normalized history, and its code."""
+        history = self.network.normalized(inputs[0])
+        return [history, self.network.code(history)]
 
     def evaluate(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the mean actions for normalized inputs, and set ``distribution``."""
@@ -101,9 +102,8 @@ class HistoryActor(nn.Module):
 
     def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the code that the policy acts on while it trains. Shape: (n, code_size)."""
-        history = normalized[0]
-        with torch.no_grad():
-            return self.network.code(history)
+        code = normalized[1]
+        return code
 
     def update_normalizers(self, *inputs: torch.Tensor) -> None:
         """Update the running means and variances with a rollout. Shapes: (…, size)."""

@@ -85,7 +85,9 @@ class Scheme(Part, ABC):
         return Kept(observation[group], self.cfg.steps_per_env, mirror)
 
     def learn(self, done: Pass) -> Loss:
-        """Make one step of the scheme's optimizer."""
+        """Make one step of the scheme's optimizer, in the first passes over a rollout."""
+        if done.epoch >= self.cfg.encoder_epochs:
+            return None, {}
         loss, numbers = self.loss(done)
         assert loss is not None
         self.optimizer.zero_grad()

@@ -53,9 +53,10 @@ class TeacherActor(HistoryActor):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Normalize observation groups for :meth:`evaluate`."""
-        history, privileged, *rest = inputs
-        return [self.network.normalized(history), self.privileged_normalizer(privileged), *rest]
+        """Return the arguments of :meth:`evaluate`: normalized history, and privileged
+        observations."""
+        history, privileged = inputs
+        return [self.network.normalized(history), self.privileged_normalizer(privileged)]
 
     def code(self, *normalized: torch.Tensor) -> torch.Tensor:
         """Return the teacher's code; gradients flow to the teacher. Shape: (n, latent)."""

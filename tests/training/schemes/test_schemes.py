@@ -119,7 +119,7 @@ def test_ppo_and_scheme_train_networks_of_their_own(name: str) -> None:
 @pytest.mark.parametrize("name", SCHEME_CONFIGS)
 def test_what_a_scheme_learns_gets_better_on_the_same_robots(name: str) -> None:
     torch.manual_seed(0)
-    algo = options_of(name, encoder_hidden=(64,))
+    algo = options_of(name, encoder_hidden=(64,), encoder_epochs=2)
     trainer = trainer_of(algo)
     key = f"loss_{scheme_of(trainer).name}"
     # Physics and policy stay as they are: the encoder alone learns.
@@ -130,6 +130,18 @@ def test_what_a_scheme_learns_gets_better_on_the_same_robots(name: str) -> None:
             group["lr"] = 0.0
         losses.append(trainer.iterate()[key])
     assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
+
+
+@pytest.mark.parametrize("name", ["ee", "dreamwaq", "him"])
+def test_the_policy_learns_with_the_codes_that_robots_acted_on(name: str) -> None:
+    """The encoder learns beside the policy. New codes would look like a change of the policy."""
+    trainer = trainer_of(options_of(name, mirror=False, encoder_epochs=2))
+    encoder = scheme_of(trainer).actor.network.encoder
+    before = [parameter.clone() for parameter in encoder.parameters()]
+    for group in trainer.algorithm.optimizer.param_groups:
+        group["lr"] = 0.0
+    assert trainer.iterate()["loss_kl"] == pytest.approx(0.0, abs=1e-6)
+    assert not torch.equal(before[0], next(encoder.parameters()))
 
 
 def test_labels_are_velocity_contacts_and_heights_before_the_step() -> None:
@@ -194,8 +206,9 @@ def test_teachers_and_students_are_spread_evenly_and_act_on_codes_of_their_own()
     observation = trainer.env.get_observations()
     role = observation[ROLE].squeeze(1)
     assert role.tolist() == [0.0, 1.0, 1.0, 1.0] * 4
-    history, privileged, roles = actor.normalize(*trainer.algorithm.actor_inputs.read(observation))
-    code = actor.code(history, privileged, roles)
+    seen = actor.normalize(*trainer.algorithm.actor_inputs.read(observation))
+    history, privileged = seen[:2]
+    code = actor.code(*seen)
     torch.testing.assert_close(code[role == 1], actor.teacher_code(privileged)[role == 1])
     torch.testing.assert_close(code[role == 0], actor.network.code(history)[role == 0])
     torch.testing.assert_close(code.norm(dim=1), torch.ones(NUM_ENVS), rtol=1e-4, atol=1e-4)
@@ -218,6 +231,8 @@ def test_teachers_and_students_are_spread_evenly_and_act_on_codes_of_their_own()
         (DreamWaQCfg(latent=0), {}, "--latent"),
         (HIMCfg(temperature=0.0), {}, "--temperature"),
         (EECfg(encoder_learning_rate=0.0), {}, "--encoder-learning-rate"),
+        (EECfg(encoder_epochs=0), {}, "--encoder-epochs"),
+        (EECfg(encoder_epochs=6), {}, "--encoder-epochs 6.*--epochs 5"),
     ],
 )
 def test_what_does_not_fit_is_refused(
