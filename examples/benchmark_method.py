@@ -18,7 +18,7 @@ from legged_envs.training.learner.constraint_methods.method import (
     clipped_surrogate,
 )
 from legged_envs.training.learner_options import ConstraintCfg
-from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.options import TrainCfg
 
 
 class QuadraticPenalty(ConstraintMethod):
@@ -40,5 +40,6 @@ class Quadratic(Method):
 
     def options(self, run: BenchmarkRun) -> TrainCfg:
         """Return the usual options of a run, with the method and its weight."""
+        options = super().options(run)
         constraint = ConstraintCfg(method="quadratic", kappa=1.0)
-        return replace(super().options(run), algo=PPOCfg(constraint=constraint))
+        return replace(options, algo=replace(options.algo, constraint=constraint))

@@ -84,6 +84,8 @@ OTHER_NAMES = {
     "--viser": ("--web",),
     "--motion-file": ("--motions",),
     "--override": ("--changes",),
+    "--mirror": ("--symmetry",),
+    "--no-mirror": ("--symmetry",),
     "--set": ("--changes",),
 }
 """Name of an option in other programs → names of the option here, the first that a verb has."""

@@ -29,6 +29,12 @@ FIXED = "fixed"
 PENALTY = "constraint.penalty"
 """Name of the option with these multipliers."""
 
+USUAL = PPOCfg(symmetry="batches")
+"""Options of PPO that a method has unless its name says otherwise.
+
+Published results were trained with mirrored mini-batches, so that new ones are too.
+"""
+
 Options = TypeVar("Options")
 
 
@@ -48,7 +54,7 @@ def read_method(word: str) -> PPOCfg:
         ValueError: If there is no such option, it is given twice, or its value is wrong.
     """
     method, *texts = word.split(SEPARATOR)
-    algo = with_method(PPOCfg(), method)
+    algo = with_method(USUAL, method)
     known = [name for name in option_values(algo) if name not in NAMED_BY_METHOD]
     given: list[str] = []
     for text in texts:
@@ -69,7 +75,7 @@ def read_method(word: str) -> PPOCfg:
 
 def method_name(algo: PPOCfg) -> str:
     """Return the name of a method with its options. Options with their default are left out."""
-    usual = option_values(PPOCfg())
+    usual = option_values(USUAL)
     parts: list[str] = [algo.constraint.method]
     for name, value in option_values(algo).items():
         if name not in NAMED_BY_METHOD and value != usual[name]:
@@ -94,10 +100,14 @@ def read_trained(trained: Mapping[str, Any]) -> PPOCfg:
     Raises:
         ValueError: If these are options of another algorithm.
     """
+    trained = dict(trained)
+    if "mirror" in trained:
+        # The name in earlier versions.
+        trained["symmetry"] = "batches" if trained.pop("mirror") else "off"
     others = sorted(trained.keys() - {option.name for option in fields(PPOCfg)})
     if others:
         raise ValueError(f"its options are not those of ppo: {', '.join(others)}")
-    algo = _restored(PPOCfg(), trained)
+    algo = _restored(USUAL, trained)
     if algo.lagrange.enabled:
         constraint = replace(algo.constraint, method="lagrange", start=0.0, aim=1.0)
         lagrange = replace(algo.lagrange, enabled=False)

@@ -48,6 +48,10 @@ class TrainingDefaults(Configuration):
     final_gamma: float = 0.97
     """Discount factor per control step at the end of a training. It changes linearly in between."""
 
+    symmetric_networks: bool = False
+    """True: networks treat left and right equally by their structure. False: half of each
+    mini-batch is mirrored."""
+
 
 def quadruped_flat_training(iterations: int = 270) -> TrainingDefaults:
     """Return the training defaults of a quadruped that follows velocity commands on flat ground.
@@ -67,6 +71,7 @@ def quadruped_flat_training(iterations: int = 270) -> TrainingDefaults:
         # With 0.99 it is learnt later.
         gamma=0.97,
         final_gamma=0.97,
+        symmetric_networks=True,
     )
 
 
@@ -106,6 +111,7 @@ def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
         entropy=0.002,
         gamma=0.99,
         final_gamma=0.99,
+        symmetric_networks=True,
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from tensordict import TensorDict
 
 from legged_envs.envs import CoreVectorEnv, unwrap
 from legged_envs.evaluation.metrics.mimic import motion_of
@@ -17,7 +18,7 @@ from legged_envs.robots.reading.kinematics import is_leg_joint
 from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.learner.distillation import Distillation
 from legged_envs.training.learner.inputs import Inputs
-from legged_envs.training.learner.mirror import MirroredHalf, mirror_of, mirror_of_actions
+from legged_envs.training.learner.mirror import MirroredHalf, mirror_of
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.part import Part
 from legged_envs.training.learner.parts import make_bonuses, make_cost_part
@@ -34,6 +35,7 @@ from legged_envs.training.scheme_options import LSTMCfg, SchemeCfg
 from legged_envs.training.schemes.lstm import RecurrentPPO
 from legged_envs.training.schemes.recurrent import MemoryActor
 from legged_envs.training.schemes.registry import SCHEMES
+from legged_envs.training.schemes.scheme import MirrorOf
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = PPO | Distillation | BootstrapPPO
@@ -133,28 +135,24 @@ def _make_ppo(
     assert ppo.init_std is not None and ppo.hidden is not None, "prepare() completes the options"
     core = unwrap(env.env)
     observation = env.get_observations()
-    scheme_class = SCHEMES[type(ppo)] if isinstance(ppo, SchemeCfg) else None
     has_memory = isinstance(ppo, LSTMCfg)
-    actor_inputs = Inputs.of(
-        observation, ("policy",) if scheme_class is None else scheme_class.groups
-    )
+    groups = SCHEMES[type(ppo)].groups if isinstance(ppo, SchemeCfg) else ("policy",)
+    actor_inputs = Inputs.of(observation, groups)
     # A task without privileged observations shows the critic what the actor sees.
     critic_group = "critic" if "critic" in core.group_sizes else "policy"
     critic_inputs = Inputs.of(observation, (critic_group,))
     std = _initial_std(core, env.num_actions, ppo.init_std, upper_body_noise)
-    parts: list[Part] = []
+    mirror = None
     # The state of a memory cannot be mirrored.
-    if ppo.mirror and not has_memory and not ppo.symmetric:
-        parts = _mirrored_half(core, actor_inputs, critic_inputs)
-    actor: Any
-    if isinstance(ppo, LSTMCfg):
-        actor = MemoryActor(ppo, actor_inputs.sizes[0], std, env.num_envs)
-    elif scheme_class is None:
-        actor = Actor(sum(actor_inputs.sizes), std, ppo.hidden, ppo.activation)
-    else:
-        scheme = scheme_class(ppo, observation, std, partial(mirror_of, core) if parts else None)
-        actor = scheme.actor
-        parts.append(scheme)
+    if ppo.symmetry != "off" and not has_memory:
+        mirror = _mirrored_half(core, actor_inputs, critic_inputs)
+    parts: list[Part] = []
+    if mirror is not None and ppo.symmetry == "batches":
+        parts.append(mirror)
+    actor, own_parts = _make_actor(
+        ppo, observation, std, partial(mirror_of, core) if parts else None
+    )
+    parts += own_parts
     critic = make_network(sum(critic_inputs.sizes), 1, ppo.hidden, ppo.activation)
     assert ppo.gamma is not None and ppo.entropy is not None, "prepare() completes the options"
     constraints = make_cost_part(
@@ -170,11 +168,11 @@ def _make_ppo(
     if constraints is not None and constraints.num_costs:
         num_costs = constraints.num_costs
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
-    if ppo.symmetric:
-        make_symmetric(actor, mirror_of(core, actor_inputs.groups), mirror_of_actions(core))
+    if mirror is not None and ppo.symmetry == "networks":
+        make_symmetric(actor, mirror.actor, mirror.action)
         for values in (critic, cost_critic):
             if values is not None:
-                make_symmetric(values, mirror_of(core, critic_inputs.groups))
+                make_symmetric(values, mirror.critic)
     expert = _make_style(ppo.amp, core, style)
     parts += make_bonuses(observation, ppo.steps_per_env, ppo.activation, ppo.amp, ppo.rnd, expert)
     algorithm = RecurrentPPO if has_memory else PPO
@@ -192,14 +190,28 @@ def _make_ppo(
     )
 
 
-def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> list[Part]:
-    """Return the part that mirrors mini-batches, or nothing for a task that has no mirror image."""
+def _make_actor(
+    ppo: PPOCfg, observation: TensorDict, init_std: torch.Tensor, mirror_of: MirrorOf | None
+) -> tuple[Any, list[Part]]:
+    """Make the policy of plain PPO, of a scheme or with a memory, and the part that trains it."""
+    assert ppo.hidden is not None, "prepare() completes the options"
+    if isinstance(ppo, SchemeCfg):
+        scheme = SCHEMES[type(ppo)](ppo, observation, init_std, mirror_of)
+        return scheme.actor, [scheme]
+    num_envs, size = observation["policy"].shape
+    if isinstance(ppo, LSTMCfg):
+        return MemoryActor(ppo, size, init_std, num_envs), []
+    return Actor(size, init_std, ppo.hidden, ppo.activation), []
+
+
+def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> MirroredHalf | None:
+    """Return the part that mirrors mini-batches, or None for a task that has no mirror image."""
     try:
-        return [MirroredHalf(core, actor.groups, critic.groups)]
+        return MirroredHalf(core, actor.groups, critic.groups)
     except ValueError as error:
         # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
-        warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
-        return []
+        warnings.warn(f"left and right are not treated equally: {error}", stacklevel=2)
+        return None
 
 
 def _make_style(

@@ -91,6 +91,9 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     if isinstance(algo, OnPolicyCfg) and not hasattr(algo, "constraint"):
         # Earlier versions had no constraint methods, and their critics of costs used all steps.
         algo.constraint = ConstraintCfg(critic_stride=1)
+    if isinstance(algo, PPOCfg) and algo.symmetry is None:
+        # Earlier versions only mirrored mini-batches, unless the option "mirror" was False.
+        algo.symmetry = "batches" if getattr(algo, "mirror", True) else "off"
     return checkpoint
 
 

@@ -1,8 +1,12 @@
 """Options of PPO. Every field is an option of ``legged-envs train``."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from legged_envs.training.learner_options import Activation, OnPolicyCfg
+
+Symmetry = Literal["networks", "batches", "off"]
+"""How learning treats left and right equally."""
 
 
 @dataclass
@@ -41,11 +45,10 @@ class PPOCfg(OnPolicyCfg):
     """With --warm-start: factor on the standard deviation of actions at the end of the earlier run.
     Values below 1 reduce exploration."""
 
-    mirror: bool = True
-    """True: half of each mini-batch is mirrored left to right. Without effect with ``--learner
-    rsl_rl``, or if a term of the task does not define its mirror image."""
-
-    symmetric: bool = False
-    """True: the networks treat left and right equally by their structure, and no mini-batch is
-    mirrored. Observations, actions and hidden layers (of even widths) must have a mirror image. Not
-    for schemes, ``--learner rsl_rl`` and a warm start from networks without this structure."""
+    symmetry: Symmetry | None = None
+    """How learning uses that a robot looks the same in a mirror. ``networks``: actions and values
+    of a mirrored observation are the mirrored actions and the same values, by the structure of the
+    networks; hidden layers need even widths. ``batches``: half of each mini-batch is mirrored.
+    ``off``: not at all. None: ``networks`` or ``batches``, as the task's training default says.
+    Without effect with ``--learner rsl_rl``, or if a term of the task does not define its mirror
+    image."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from legged_envs import __version__
 from legged_envs.checks import check_choice, check_known, whole_number
@@ -44,10 +44,12 @@ from legged_envs.training.options import (
     TrainCfg,
     algorithm_name,
 )
+from legged_envs.training.ppo_options import Symmetry
 from legged_envs.training.result_size import size_of_results
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
 from legged_envs.training.schemes.history import with_history
 from legged_envs.training.schemes.registry import SCHEMES
+from legged_envs.training.task_defaults import coarse_fraction, complete_ppo, first_trot_factor
 from legged_envs.viewing.scenes import Scene, make_scenes
 
 MOST_THREADS = 256
@@ -241,31 +243,14 @@ def with_defaults(
     else:
         algo = PPOCfg()
     if isinstance(algo, PPOCfg):
-        algo = _complete_ppo(algo, defaults)
+        algo = complete_ppo(algo, defaults, cfg)
     _check_combination(cfg, algo, kind)
+    _check_symmetry(algo)
     _check_numbers(cfg, algo)
     iterations = cfg.iterations
     if iterations is None and cfg.minutes is None:
         iterations = defaults.iterations
     return replace(cfg, algo=algo, iterations=iterations), algo
-
-
-def _complete_ppo(algo: PPOCfg, defaults: TrainingDefaults) -> PPOCfg:
-    gamma = algo.gamma
-    final_gamma = algo.final_gamma
-    if final_gamma is None:
-        # A given discount is constant over the run. Only the task's default rises.
-        final_gamma = defaults.final_gamma if gamma is None else gamma
-    if gamma is None:
-        gamma = defaults.gamma
-    return replace(
-        algo,
-        gamma=gamma,
-        final_gamma=final_gamma,
-        hidden=defaults.hidden if algo.hidden is None else algo.hidden,
-        init_std=defaults.init_std if algo.init_std is None else algo.init_std,
-        entropy=defaults.entropy if algo.entropy is None else algo.entropy,
-    )
 
 
 def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> None:
@@ -288,8 +273,6 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
         _check_rsl_rl(algo)
     if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg, LSTMCfg)):
         raise ValueError(f"--warm-start is for ppo and mmppo; {given} starts with new networks")
-    if isinstance(algo, (SchemeCfg, LSTMCfg)) and algo.symmetric:
-        raise ValueError(f"--symmetric is for ppo, got {given}: leave it out")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
@@ -298,6 +281,17 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
         )
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
+
+
+def _check_symmetry(algo: AlgorithmCfg) -> None:
+    """Check that an algorithm can treat left and right equally as its options say."""
+    if not isinstance(algo, PPOCfg):
+        return
+    check_choice("--symmetry", algo.symmetry, get_args(Symmetry))
+    if algo.symmetry == "networks" and type(algo) is not PPOCfg:
+        raise ValueError(
+            f"--symmetry networks is for ppo, got {algorithm_name(algo)}: leave it out"
+        )
 
 
 def _check_rsl_rl(algo: AlgorithmCfg) -> None:
@@ -314,7 +308,7 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
         ("--rnd.weight", algo.rnd.weight > 0.0),
         ("--lagrange.enabled", algo.lagrange.enabled),
         ("--constraint.method", algo.constraint.method != "none"),
-        ("--symmetric", algo.symmetric),
+        ("--symmetry networks", algo.symmetry == "networks"),
     ):
         if is_on:
             raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")
@@ -370,57 +364,3 @@ def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
         task.observations.setdefault(algo.amp.group, amp_observations())
     if isinstance(algo, SchemeCfg):
         SCHEMES[type(algo)].add_observations(task, algo)
-
-
-def coarse_fraction(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
-    """Return the share of a training during which physics makes half as many steps.
-
-    Args:
-        cfg: Options of the training. ``cfg.coarse`` takes precedence over the default.
-        task: Configuration of the task, with all changes.
-        defaults: Default training options of the task.
-
-    Raises:
-        ValueError: If ``cfg.coarse`` is given, but the number of physics steps per control step is
-            odd or cannot be changed.
-    """
-    can_be_coarse = task.is_reconfigurable and task.sim.decimation % 2 == 0
-    if cfg.coarse and not can_be_coarse:
-        raise ValueError(
-            "--coarse halves sim.decimation of a task of terms, "
-            f"got {cfg.coarse} for {cfg.task_id!r}"
-        )
-    if cfg.coarse is not None:
-        return cfg.coarse
-    # On rough ground robots do not learn to walk with coarse physics. The ground of this task is
-    # examined, not the default ground, because --changes can replace it.
-    if can_be_coarse and not kind_of(task).has_terrain:
-        return defaults.coarse
-    return 0.0
-
-
-def first_trot_factor(cfg: TrainCfg, task: TaskCfg, defaults: TrainingDefaults) -> float:
-    """Return the factor on the weight of the reward ``trot`` at the start of a training.
-
-    Args:
-        cfg: Options of the training. ``cfg.first_trot`` takes precedence over the default.
-        task: Configuration of the task, with all changes.
-        defaults: Default training options of the task.
-
-    Raises:
-        ValueError: If ``cfg.first_trot`` is given, but the task has no reward ``trot``.
-    """
-    rewards_trot = (
-        task.is_reconfigurable and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
-    )
-    if cfg.first_trot is not None:
-        if not rewards_trot:
-            raise ValueError(
-                f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"
-            )
-        return cfg.first_trot
-    # The networks of a warm start already trot.
-    begins_anew = cfg.warm_start is None and not kind_of(task).has_terrain
-    if rewards_trot and begins_anew:
-        return defaults.first_trot
-    return 1.0

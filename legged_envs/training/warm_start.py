@@ -134,11 +134,11 @@ def _check_same_robot(
 
 
 def _check_symmetry(model: Any, place: Path) -> None:
-    """Check that networks with the option ``symmetric`` start with symmetric weights."""
+    """Check that networks that treat left and right equally start with symmetric weights."""
     if isinstance(model, Network) and model.images is not None and not is_symmetric(model):
         raise ValueError(
-            f"the networks of {str(place)!r} do not treat left and right equally, or have other "
-            "hidden widths: leave out --symmetric, or start from a run with it and its --hidden"
+            f"the networks of {str(place)!r} do not treat left and right equally: leave out "
+            "--symmetry networks, or start from a run with it"
         )
 
 
@@ -259,18 +259,33 @@ def _merged(new: State, old: State, shared: Sequence[tuple[range, range]]) -> St
             # The only scalar is the sample count, which all columns share: see MEMORY.
             has_new_inputs = len(old_columns) != new[first].shape[1]
             merged[name] = value.clamp(max=MEMORY) if has_new_inputs else value
-        elif name.startswith("obs_normalizer"):
+            continue
+        if name.startswith("obs_normalizer"):
             merged[name][:, new_columns] = value[:, old_columns]
-        elif value.dim() == 1:
-            merged[name][: len(value)] = value
+            continue
+        units = _places(len(value), len(merged[name]))
+        if value.dim() == 1:
+            merged[name][units] = value
+            continue
+        # Zero weights: units of the old network ignore new inputs and new units.
+        rows = torch.zeros_like(merged[name][units])
+        if name == first:
+            rows[:, new_columns] = value[:, old_columns]
         else:
-            # Zero weights: units of the old network ignore new inputs and new units.
-            rows = merged[name][: len(value)].zero_()
-            if name == first:
-                rows[:, new_columns] = value[:, old_columns]
-            else:
-                rows[:, : value.shape[1]] = value
+            rows[:, _places(value.shape[1], rows.shape[1])] = value
+        merged[name][units] = rows
     return merged
+
+
+def _places(old_width: int, new_width: int) -> list[int]:
+    """Return the places of the units of a layer in a layer that may be wider.
+
+    Both halves of the old layer begin where the halves of the new one do, because networks that
+    treat left and right equally exchange the halves.
+    """
+    half = old_width // 2
+    second = new_width // 2
+    return [*range(half), *range(second, second + old_width - half)]
 
 
 def _check_layers(new: State, old: State) -> None:

@@ -196,8 +196,8 @@ def test_changes_are_any_values(verb, monkeypatch):
         (GO2, [], None),
         (
             GO2,
-            ["ppo", "--no-mirror", "--hidden", "64", "64"],
-            PPOCfg(mirror=False, hidden=(64, 64)),
+            ["ppo", "--symmetry", "off", "--hidden", "64", "64"],
+            PPOCfg(symmetry="off", hidden=(64, 64)),
         ),
         (MIMIC, ["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
     ],
@@ -217,9 +217,9 @@ def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anyw
 @pytest.mark.parametrize(
     "words",
     [
-        ["--no-mirror"],
+        ["--symmetry", "off"],
         ["ppo", "--dagger.coefficient", "1"],
-        ["mmppo", "--no-mirror"],
+        ["mmppo", "--symmetry", "off"],
         ["distillation", "--clip", "1"],
     ],
 )
@@ -589,7 +589,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"train {GO2} --seed -1", "--seed .* -1"),
         (f"train {GO2} --hidden 64", "--hidden .*ppo, .*mmppo, distillation"),
         (f"train {GO2} ppo --dagger.coefficient 1", "--dagger.coefficient .*mmppo"),
-        (f"train {GO2} ppo --no-mirorr", "'--no-mirorr'.*'--no-mirror'"),
+        (f"train {GO2} ppo --symetry off", "'--symetry'.*'--symmetry'"),
         (f"train {GO2} ppo --hidden 0", "--hidden .* 0"),
         (f"train {GO2} ppo --gamma 1.5", "--gamma .* 1.5"),
         (f"train {GO2} ppo --activation elo", "'elo'.*'--activation'.*'elu'"),

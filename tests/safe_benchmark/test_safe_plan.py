@@ -120,7 +120,7 @@ def test_every_option_of_ppo_is_read_back_from_a_name():
     changed = PPOCfg(
         gamma=0.9,
         hidden=(32, 16),
-        mirror=False,
+        symmetry="off",
         schedule="adaptive",
         amp=AmpCfg(amp_reward_weight=0.5),
         constraint=ConstraintCfg(method="cat", initial_probability=1e-5),
@@ -129,7 +129,7 @@ def test_every_option_of_ppo_is_read_back_from_a_name():
     assert read_method(name) == changed
     assert name == (
         "cat,schedule=adaptive,amp.weight=0.5,constraint.initial-probability=1e-05,gamma=0.9,"
-        "hidden=32+16,mirror=False"
+        "hidden=32+16,symmetry=off"
     )
 
 

@@ -47,7 +47,7 @@ def test_the_budgets_are_those_of_an_episode_of_the_evaluation():
 def test_a_run_is_trained_and_evaluated_with_its_budgets(tmp_path, monkeypatch, capsys):
     def small(self, run):
         options = super(SauteWrapper, self).options(run)
-        algo = PPOCfg(steps_per_env=4, epochs=1, hidden=(16,), mirror=False)
+        algo = PPOCfg(steps_per_env=4, epochs=1, hidden=(16,), symmetry="off")
         return replace(options, changes={"episode_length_s": 1.2}, algo=algo)
 
     monkeypatch.setattr(SauteWrapper, "options", small)

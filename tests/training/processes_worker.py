@@ -22,7 +22,7 @@ from legged_envs.training.trainer import Trainer
 
 # One mini-batch, unmirrored: so it has the same rows in one process and in several.
 WHOLE = {"steps_per_env": 8, "epochs": 1, "mini_batches": 1}
-SMALL = {**WHOLE, "hidden": (16,), "mirror": False}
+SMALL = {**WHOLE, "hidden": (16,), "symmetry": "off"}
 CONSTRAINED = LagrangeCfg(enabled=True, calm_fraction=0.0)
 BONUSES = {"amp": AmpCfg(0.1, hidden=(16,)), "rnd": RndCfg(0.1, hidden=(16,))}
 CASES = {

@@ -26,6 +26,7 @@ EVERYTHING = PPOCfg(
     epochs=2,
     mini_batches=2,
     hidden=(16,),
+    symmetry="batches",
     amp=AmpCfg(0.1, hidden=(16,)),
     rnd=RndCfg(0.1, hidden=(16,)),
     lagrange=LagrangeCfg(enabled=True, costs=("joint_torque", "foot_slip"), integral=0.3),

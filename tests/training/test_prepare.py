@@ -13,13 +13,12 @@ from legged_envs.tasks.training_defaults import TrainingDefaults
 from legged_envs.training.checkpoint import OPTION_CLASSES
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import (
-    coarse_fraction,
     default_config,
-    first_trot_factor,
     prepare,
     with_defaults,
 )
 from legged_envs.training.result_size import size_of_results
+from legged_envs.training.task_defaults import coarse_fraction, first_trot_factor
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
@@ -33,16 +32,17 @@ def completed(cfg):
 @pytest.mark.parametrize(
     ("task_id", "usual"),
     [
-        (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97)),
-        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99)),
-        ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
-        ("Legged/K1-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
-        ("Legged/G1-Rough-v0", ((256, 128), 0.4, 0.0005, 0.99, 0.99)),
+        (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97, "networks")),
+        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99, "networks")),
+        ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99, "batches")),
+        ("Legged/K1-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99, "batches")),
+        ("Legged/G1-Rough-v0", ((256, 128), 0.4, 0.0005, 0.99, 0.99, "batches")),
     ],
 )
 def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
-    usual = dict(zip(("hidden", "init_std", "entropy", "gamma", "final_gamma"), usual, strict=True))
-    own = {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9}
+    names = ("hidden", "init_std", "entropy", "gamma", "final_gamma", "symmetry")
+    usual = dict(zip(names, usual, strict=True))
+    own = {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9, "symmetry": "off"}
     cfg, algo = completed(TrainCfg(task_id))
     assert cfg.algo == algo == PPOCfg(**usual)
     given = PPOCfg(learning_rate=1e-4)

@@ -23,7 +23,7 @@ from legged_envs.training.scheme_options import CTSCfg, LSTMCfg
 from legged_envs.training.trainer import Trainer, train
 
 GO2 = "Legged/Go2-Flat-v0"
-OPTIONS = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16, 8), symmetric=True)
+OPTIONS = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16, 8), symmetry="networks")
 
 
 def options(run_dir=None, algo=OPTIONS, **changes) -> TrainCfg:
@@ -125,22 +125,25 @@ def test_a_warm_start_needs_symmetric_networks(run, tmp_path, short_evaluations)
         return Trainer(prepare(options(None, algo, warm_start=source)), Console(quiet=True))
 
     assert is_symmetric(start(OPTIONS, run).algorithm.actor)
-    start(replace(OPTIONS, symmetric=False), run)
-    with pytest.raises(ValueError, match="hidden widths: leave out --symmetric"):
-        start(replace(OPTIONS, hidden=(32, 8)), run)
-    usual = train(options(tmp_path / "usual", replace(OPTIONS, symmetric=False)))
+    start(replace(OPTIONS, symmetry="batches"), run)
+    wider = start(replace(OPTIONS, hidden=(24, 12)), run).algorithm.actor
+    assert is_symmetric(wider)
+    usual = train(options(tmp_path / "usual", replace(OPTIONS, symmetry="batches")))
     with pytest.raises(ValueError, match="do not treat left and right equally"):
         start(OPTIONS, usual)
+    unsaid = replace(OPTIONS, symmetry=None)
+    assert start(unsaid, run).algorithm.actor.images is not None
+    assert start(unsaid, usual).algorithm.actor.images is None
 
 
-@pytest.mark.parametrize("algo", [CTSCfg(symmetric=True), LSTMCfg(symmetric=True)])
+@pytest.mark.parametrize("algo", [CTSCfg(symmetry="networks"), LSTMCfg(symmetry="networks")])
 def test_schemes_are_refused(algo):
-    with pytest.raises(ValueError, match="--symmetric is for ppo, got"):
+    with pytest.raises(ValueError, match="--symmetry networks is for ppo, got"):
         prepare(options(None, algo))
 
 
 def test_other_learners_and_odd_widths_are_refused(core):
-    with pytest.raises(ValueError, match="--symmetric is for --learner legged_envs"):
+    with pytest.raises(ValueError, match="--symmetry networks is for --learner legged_envs"):
         prepare(options(None, learner="rsl_rl"))
     network = make_network(core.group_sizes["policy"], 1, (15,), "elu")
     with pytest.raises(ValueError, match="an even width, got 15"):

@@ -167,7 +167,7 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
 
 @pytest.mark.parametrize("saved", [1, 3])
 @pytest.mark.parametrize("task", [GO2, "Legged/Go2-Rough-v0", "direct", "legged_robot"])
-@pytest.mark.filterwarnings("ignore:mini-batches are not mirrored")
+@pytest.mark.filterwarnings("ignore:left and right are not treated equally")
 def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
     task = task if "/" in task else register_form(task)
     coarse = (

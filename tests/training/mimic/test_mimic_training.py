@@ -251,7 +251,10 @@ def test_an_algorithm_for_other_tasks_is_refused(task, algo):
 
 def test_each_task_has_its_algorithm():
     velocity = trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm
-    assert isinstance(velocity.actor, Actor)
+    assert isinstance(velocity.actor, Actor) and velocity.actor.images is not None
+    assert not velocity.parts
+    velocity = trainer_of(TrainCfg(FLAT, num_envs=2, algo=PPOCfg(symmetry="batches"))).algorithm
+    assert velocity.actor.images is None
     assert [type(part) for part in velocity.parts] == [MirroredHalf]
     mimic = trainer_of(TrainCfg(GO2, num_envs=2)).algorithm
     assert isinstance(mimic.actor, MimicPolicy) and not mimic.parts

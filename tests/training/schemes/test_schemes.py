@@ -135,7 +135,7 @@ def test_what_a_scheme_learns_gets_better_on_the_same_robots(name: str) -> None:
 @pytest.mark.parametrize("name", ["ee", "dreamwaq", "him"])
 def test_the_policy_learns_with_the_codes_that_robots_acted_on(name: str) -> None:
     """The encoder learns beside the policy. New codes would look like a change of the policy."""
-    trainer = trainer_of(options_of(name, mirror=False, encoder_epochs=2))
+    trainer = trainer_of(options_of(name, symmetry="off", encoder_epochs=2))
     encoder = scheme_of(trainer).actor.network.encoder
     before = [parameter.clone() for parameter in encoder.parameters()]
     for group in trainer.algorithm.optimizer.param_groups:
