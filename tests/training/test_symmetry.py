@@ -9,6 +9,7 @@ from rich.console import Console
 
 from legged_envs.envs import unwrap
 from legged_envs.policy.policy import load_policy
+from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.learner.mirror import mirror_of, mirror_of_actions
 from legged_envs.training.learner.networks import Actor, make_network
 from legged_envs.training.learner.normalization import Normalization
@@ -134,6 +135,16 @@ def test_a_warm_start_needs_symmetric_networks(run, tmp_path, short_evaluations)
     unsaid = replace(OPTIONS, symmetry=None)
     assert start(unsaid, run).algorithm.actor.images is not None
     assert start(unsaid, usual).algorithm.actor.images is None
+
+
+@pytest.mark.parametrize(("mirror", "symmetry"), [(True, "batches"), (False, "off")])
+def test_a_run_of_an_earlier_version_learns_as_before(run, tmp_path, mirror, symmetry):
+    """Its options have ``mirror`` instead of ``symmetry``."""
+    checkpoint = read_checkpoint(run)
+    vars(checkpoint["cfg"].algo)["mirror"] = mirror
+    del checkpoint["cfg"].algo.symmetry
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    assert read_checkpoint(tmp_path)["cfg"].algo.symmetry == symmetry
 
 
 @pytest.mark.parametrize("algo", [CTSCfg(symmetry="networks"), LSTMCfg(symmetry="networks")])
