@@ -131,7 +131,8 @@ def _layers(
     for layer in linear[:-1]:
         if layer.out_features % 2:
             raise ValueError(
-                f"symmetric networks have hidden layers of an even width, got {layer.out_features}"
+                "symmetric networks have hidden layers of an even width, "
+                f"got {layer.out_features}: give even --hidden, or --symmetry batches"
             )
         images.append(Halves(layer.out_features))
     images.append(outputs)
