@@ -50,8 +50,8 @@ _VECTOR_ARGUMENTS = (
 class SingleWrappers(tuple[WrapperSpec, ...]):
     """Wrappers of a specification that concern single environments only.
 
-    ``gymnasium.make`` applies them. ``gymnasium.make_vec`` refuses a specification with wrappers,
-    and a batch of environments does not need these: their number is 0.
+    ``gymnasium.make`` applies these wrappers. ``gymnasium.make_vec`` refuses a specification with
+    wrappers, and a batch of environments does not need these wrappers, so their number is 0.
     """
 
     def __len__(self) -> int:
@@ -192,7 +192,7 @@ def make_vector_env(
     statistics: bool = True,
     **kwargs: Any,
 ) -> VectorEnv:
-    """Make the vector environment of a registered task. ``gymnasium.make_vec`` calls it.
+    """Make the vector environment of a registered task. ``gymnasium.make_vec`` calls this function.
 
     The environment has the wrappers ``TimeLimit``, ``EpisodeStatistics`` and ``AutoReset``. The
     autoreset mode ``DISABLED`` leaves out ``AutoReset``.
@@ -257,7 +257,7 @@ def make_env(
         cfg: Configuration that replaces the registered one, or changes of the registered one:
             dotted path of a field → new value. ``{"episode_length_s": …}`` sets the time limit.
         max_episode_steps: Time limit of an episode in control steps. None: the task's time limit.
-            ``gymnasium.make`` keeps it to itself: see :func:`keep_time_limit`.
+            ``gymnasium.make`` does not pass this argument on: see :func:`keep_time_limit`.
         kwargs: ``device``, ``sim``, ``observations`` and ``render_mode``: see
             :class:`~legged_envs.envs.CoreVectorEnv`.
 
@@ -292,7 +292,7 @@ def keep_time_limit(env: gym.Env) -> gym.Env:
         env: Environment from :func:`make_env` with the wrappers of ``gymnasium.make``.
 
     Returns:
-        The same environment.
+        ``env``.
 
     Raises:
         ValueError: If the methods of a user's task end the episodes earlier.
@@ -320,7 +320,7 @@ def keep_time_limit(env: gym.Env) -> gym.Env:
 def make_core(cfg: "TaskCfg", num_envs: int, **arguments: Any) -> "CoreVectorEnv":
     """Make the vector environment of a configuration, without any wrapper.
 
-    Without wrappers it has no time limit, no statistics of episodes and no autoreset.
+    The environment has no time limit, no statistics of episodes and no autoreset.
 
     Args:
         cfg: Configuration of the task.

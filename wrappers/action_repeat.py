@@ -30,7 +30,7 @@ class ActionRepeat(StatefulWrapper):
     the environment, a time limit above it counts steps of the wrapper.
 
     Args:
-        env: The environment. It does not reset by itself: ``AutoReset`` goes above.
+        env: The environment, which does not reset by itself: ``AutoReset`` goes above this wrapper.
         times: Number of steps for each action.
         device: Device on which the environment's arrays must be. None: any device.
 

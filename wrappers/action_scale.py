@@ -27,15 +27,15 @@ class _Affine(NamedTuple):
 class ActionScale(StatefulWrapper):
     """Takes actions in [low, high], maps them to the environment's range and clips them to it.
 
-    The map is a ↦ env_low + (a - low) · (env_high - env_low) / (high - low). It is computed in the
-    type of the actions, which are floats or lists. Integers become floats.
+    The map is a ↦ env_low + (a - low) · (env_high - env_low) / (high - low). The map is computed in
+    the type of the actions, which are floats or lists. Integers become floats.
 
     Args:
         env: The environment.
         low_or_device: ``low``, or the device in OmniSafe's order
             ``ActionScale(env, device, low, high)``.
         low: Lower bound of the actions: a number, or one for each entry of a single action.
-        high: Upper bound of the actions, likewise.
+        high: Upper bound of the actions: a number, or one for each entry of a single action.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:

@@ -26,20 +26,21 @@ FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
 class AutoReset(StatefulWrapper):
     """Resets environments with an ended episode, in one of Gymnasium's two autoreset modes.
 
-    ``SAME_STEP``: the step that ends an episode returns the first observation of the next one.
-    ``info["final_obs"]`` is the true last observation. It equals the observation in the other rows,
-    so it serves as next observation for all. ``info["_final_obs"]`` marks the rows that ended, and
-    ``info["final_info"]`` is what their last step reported. Costs and everything else stay at the
-    top level of ``info`` on the step they belong to, except what the reset reports under the same
-    key.
+    ``SAME_STEP``: the step that ends an episode returns the first observation of the next episode.
+    ``info["final_obs"]`` is the true last observation. In rows with a running episode,
+    ``final_obs`` equals the observation, so it serves as next observation for all rows.
+    ``info["_final_obs"]`` marks the rows that ended, and ``info["final_info"]`` is the ``info`` of
+    their last step. Costs and everything else stay at the top level of ``info`` on the step they
+    belong to, except what the reset reports under the same key.
 
-    ``NEXT_STEP``: the step after the end of an episode ignores that environment's action. It
-    returns the first observation of the next episode with reward 0, cost 0 and both flags False. An
-    environment that cannot leave out single rows makes that step too, and its result is not used.
-    Gymnasium's ``SyncVectorEnv`` and ``Unsqueeze`` leave it out.
+    ``NEXT_STEP``: the step after the end of an episode ignores the action of the ended environment.
+    The step returns the first observation of the next episode with reward 0, cost 0 and both flags
+    False. An environment that cannot leave out single rows makes the ignored step too,
+    and its result is not used. Gymnasium's ``SyncVectorEnv`` and ``Unsqueeze`` leave out the ended
+    rows.
 
     Args:
-        env: The environment, with partial resets. It does not reset by itself.
+        env: The environment, which supports partial resets and does not reset by itself.
         mode_or_device: ``mode``, or the device in OmniSafe's order ``AutoReset(env, device)``.
         mode: SAME_STEP or NEXT_STEP. None: SAME_STEP.
         device: Device on which the environment's arrays must be. None: any device.
@@ -82,7 +83,7 @@ class AutoReset(StatefulWrapper):
             mode = first
         super().__init__(env, device)
         self.mode = AutoresetMode.SAME_STEP if mode is None else AutoresetMode(mode)
-        """Time of the reset after an episode: in the same step (SAME_STEP) or in the next one."""
+        """Time of the reset after an episode: in the same step (SAME_STEP) or in the next step."""
         if self.mode is AutoresetMode.DISABLED:
             raise ValueError(
                 "AutoReset's mode must be SAME_STEP or NEXT_STEP. "
@@ -124,7 +125,7 @@ class AutoReset(StatefulWrapper):
 
 
 def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> Step:
-    """Reset environments after the step that ended their episode, as part of that step.
+    """Reset environments after the step that ended their episode, as part of this step.
 
     Args:
         env: The environment.
@@ -169,8 +170,8 @@ def reset_in_step(env: Env, ended: Array, step: Step, whole: frozenset[str]) -> 
 def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[str]) -> Step:
     """Step all environments, and reset those with an episode that ended in the previous step.
 
-    It implements the autoreset mode ``NEXT_STEP``: an environment with an ended episode ignores its
-    action, and this step returns the first observation of its next episode.
+    This function implements the autoreset mode ``NEXT_STEP``: an environment with an ended episode
+    ignores its action, and this step returns the first observation of its next episode.
 
     Args:
         env: Wrapped environment. Its wrappers have already marked the ended episodes.

@@ -31,7 +31,7 @@ STREAM_STEP = 0x9E3779B97F4A7C15
 class ConstraintsAsTerminations(ConstraintWrapper):
     """Makes the end of an episode likelier the worse a cost is, which discounts the reward.
 
-    A policy then keeps its rewards by keeping its constraints. From Chane-Sane et al. 2024, "CaT:
+    A policy keeps its rewards by keeping its constraints. From Chane-Sane et al. 2024, "CaT:
     Constraints as Terminations for Legged Locomotion Reinforcement Learning". On every step, with
     costs c that are 0 when satisfied::
 
@@ -47,12 +47,12 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are
     discounted by 1 - δ too. ``terminate`` is for learners that cannot do that:
 
-    - ``"none"``: δ discounts only the reward of the same step. That weighs about 1 / (1 - γ) times
-      less, so p has to be larger.
+    - ``"none"``: δ discounts only the reward of the same step. A discount of one step weighs about
+        1 / (1 - γ) times less, so p has to be larger.
     - ``"sample"``: ``terminated`` becomes true with probability δ, drawn only from the seed of
-      ``reset`` and the row. This gives CaT's returns in expectation, with more noise. Above
-      ``AutoReset`` in mode SAME_STEP it ends only the learner's episode: its next one starts where
-      the robot is, and ``final_obs`` of that row is the observation itself.
+      ``reset`` and the row. Sampling gives CaT's returns in expectation, with more noise. Above
+      ``AutoReset`` in mode SAME_STEP sampling ends only the learner's episode: the learner's next
+      episode starts where the robot is, and ``final_obs`` of its row is the observation itself.
 
     In CaT a schedule raises p_i. Here p_i follows the mean c̄_i of ``interval`` steps towards its
     limit d_i, with e_i = min(c̄_i / d_i - 1, 1)::
@@ -60,8 +60,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         b_i ← b_i exp(rate · e_i)        at first min_probability
         p_i = b_i exp(gain · e_i)        gain damps swings about d_i
 
-    Both stay between ``min_probability`` and ``max_probability``. With ``rate=0`` p_i stays at
-    ``max_probability``, as in CaT after its schedule (0.25 for most constraints, 1 for what must
+    b_i and p_i stay between ``min_probability`` and ``max_probability``. With ``rate=0`` p_i stays
+    at ``max_probability``, as in CaT after its schedule (0.25 for most constraints, 1 for what must
     never happen).
 
     ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of
@@ -142,7 +142,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         self.min_probability = min_probability
         """Smallest probability that a cost at its maximum ends an episode."""
         self.max_probability = self._check_max_probability(min_probability, max_probability)
-        """Largest such probability, for all costs or each. Shape: () or (K,)."""
+        """Largest probability that a cost at its maximum ends an episode. Shape: () or (K,)."""
         self.rate = rate
         """Rate at which the probabilities follow the excess of the costs."""
         self.gain = gain

@@ -22,21 +22,21 @@ from legged_envs.wrappers.plumbing.return_scale import ReturnScale
 class CostNormalize(NormalizingWrapper):
     """Divides costs by the standard deviation of their discounted sum, and clips them.
 
-    This holds for ``info["cost"]`` and, where there are several costs, for every column of
+    The wrapper scales ``info["cost"]`` and, where there are several costs, every column of
     ``info["costs"]`` separately. The raw values are ``info["original_cost"]`` and
     ``info["original_costs"]``, which wrappers above that use limits read. The step of a NEXT_STEP
     autoreset has cost 0 and enters no statistics.
 
     With ``scale="step"`` the cost of each step is standardized instead, ``(c - mean) / std``, as
-    OmniSafe does. It can then be negative.
+    OmniSafe does. A standardized cost can be negative.
 
     Args:
         env: The environment.
         norm_or_device: ``norm``, or the device in OmniSafe's order
             ``CostNormalize(env, device, norm)``.
-        norm: Statistics to continue, as :meth:`save` returns them. They are used, not copied. For
-            one cost a ``Normalizer`` of shape (); for several a dict with one for ``"cost"`` and
-            one of shape (K,) for ``"costs"``. None: new ones.
+        norm: Statistics to continue, as :meth:`save` returns them. The statistics are used, not
+            copied. For one cost a ``Normalizer`` of shape (); for several a dict with one for
+            ``"cost"`` and one of shape (K,) for ``"costs"``. None: new ones.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount of the sum.
         clip: Bound of the scaled costs. None: the value of ``norm``, or 5.

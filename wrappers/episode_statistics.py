@@ -25,7 +25,8 @@ from legged_envs.wrappers.plumbing.layers import (
 class EpisodeStatistics(StatefulWrapper):
     """Adds ``info["episode"]`` on the steps that end episodes.
 
-    It has Gymnasium's keys and two more. All values are 0 in the rows that continue:
+    ``info["episode"]`` has Gymnasium's keys and two more. All values are 0 in the rows that
+    continue:
 
     =========  ===================================================================
     key        value
@@ -41,9 +42,9 @@ class EpisodeStatistics(StatefulWrapper):
     reset. Sums are float64. The wrapper goes below ``AutoReset``, or around an environment that
     resets by itself.
 
-    Gymnasium's ``RecordEpisodeStatistics`` uses the same key. Above this wrapper it needs another
-    one, ``stats_key="…"``: otherwise the next wrapper above it, or otherwise the end of the first
-    episode, is a ``ValueError``.
+    Gymnasium's ``RecordEpisodeStatistics`` uses the key ``episode`` too. Above this wrapper
+    ``RecordEpisodeStatistics`` needs another key, ``stats_key="…"``: otherwise the next wrapper
+    above it, or otherwise the end of the first episode, is a ``ValueError``.
 
     Args:
         env: The environment.
@@ -146,7 +147,7 @@ class EpisodeStatistics(StatefulWrapper):
 
         Returns:
             ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>`` for each cost term.
-            Empty before the first end of an episode.
+            The dict is empty before the first end of an episode.
         """
         if not self.return_window:
             return {}

@@ -34,9 +34,10 @@ class FromCMDP(Env):
     values, numbers and arrays within ``info`` too, get a first dimension of 1.
 
     ``autoreset_mode`` is SAME_STEP where the environment's ``need_auto_reset_wrapper`` is false:
-    ``info["final_observation"]`` becomes ``final_obs``, a full batch. It is DISABLED where that is
-    true or missing: put ``AutoReset`` above, and ``TimeLimit`` where ``need_time_limit_wrapper`` is
-    true, as in ``AutoReset(TimeLimit(FromCMDP(cmdp), 1000))``.
+    ``info["final_observation"]`` becomes ``final_obs``, a full batch. ``autoreset_mode`` is
+    DISABLED where ``need_auto_reset_wrapper`` is true or missing: put ``AutoReset`` above, and
+    ``TimeLimit`` where ``need_time_limit_wrapper`` is true, as in
+    ``AutoReset(TimeLimit(FromCMDP(cmdp), 1000))``.
 
     A partial reset of several environments passes its mask on in ``options``, which the environment
     has to know.
@@ -47,7 +48,7 @@ class FromCMDP(Env):
             return (observation, reward, cost, terminated, truncated, info).
 
     Raises:
-        TypeError: ``env`` does not have these.
+        TypeError: ``env`` lacks one of these attributes.
 
     Examples:
         >>> import numpy as np
@@ -215,7 +216,7 @@ class FromCMDP(Env):
         return self._batch(info, example) if is_number or is_array_api_obj(info) else info
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return pictures of the environments, one for a batch of one. None if it draws none."""
+        """Return pictures of the environments, one for a batch of one. None without pictures."""
         picture = self.cmdp.render()
         if picture is None or isinstance(picture, tuple):
             return picture

@@ -24,9 +24,9 @@ class LagrangianReward(ConstraintWrapper):
         λ_k ← max(λ_k + lr · e_k, 0)         dual ascent, past ``warmup`` steps
         Λ_k = λ_k · u / d_k                  λ_k · u where d_k is 0
 
-    Here u is ``unit``, or the running mean of |r|. So λ_k is the share of the mean reward that a
-    cost at its limit takes, and one ``lr`` serves costs and rewards of any scale. With ``unit=1``
-    λ is in units of the reward.
+    Here u is ``unit``, or the running mean of |r|. λ_k is the share of the mean reward that a cost
+    at its limit takes, so one ``lr`` serves costs and rewards of any scale. With ``unit=1`` λ is in
+    units of the reward.
 
     ``info`` holds ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this
     step, and ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``. The wrapper goes

@@ -28,22 +28,22 @@ class ObsNormalize(NormalizingWrapper):
     per key. The observation space becomes Box(-clip, clip). ``info["original_obs"]`` and
     ``info["original_final_obs"]`` are the raw observations.
 
-    Observations enter the statistics in the order in which they happen, and each is normalized by
-    the result:
+    Observations enter the statistics in the order in which they happen, and each observation is
+    normalized by the statistics that include it:
 
     1. The last observations of the episodes that a step ended, ``info["final_obs"]``, each once.
-    2. The observations of the step, which ``final_obs`` does not know yet. Its rows of running
-       episodes equal the normalized observation.
-    3. The rows that a partial reset starts. They count from the next step on, so that all other
-       rows keep their values.
+    2. The observations of the step, which ``final_obs`` does not know yet. Rows of ``final_obs``
+        with running episodes equal the normalized observation.
+    3. The rows that a partial reset starts. These rows count from the next step on, so that all
+        other rows keep their values.
 
     Args:
         env: The environment.
         norm_or_device: ``norm``, or the device in OmniSafe's order
             ``ObsNormalize(env, device, norm)``.
-        norm: Statistics to continue, as :meth:`save` returns them. They are used, not copied. A
-            ``Normalizer`` of the shape of one observation, for a Dict a dict of them. None: new
-            ones.
+        norm: Statistics to continue, as :meth:`save` returns them. The statistics are used, not
+            copied. A ``Normalizer`` of the shape of one observation, for a Dict a dict of them.
+            None: new ones.
         clip: Bound of the normalized observations. None: the value of ``norm``, or 5.
         device: Device on which the environment's arrays must be. None: any device.
 

@@ -1,4 +1,4 @@
-"""Door of the adapter for OmniSafe, which lives in ``adapters/omnisafe.py``."""
+"""Short import path of the adapter for OmniSafe, which is in ``adapters/omnisafe.py``."""
 
 from legged_envs.wrappers.adapters.omnisafe import (
     LeggedCMDP,

@@ -1,4 +1,4 @@
-"""Door of the adapter for PettingZoo, which lives in ``adapters/pettingzoo.py``."""
+"""Short import path of the adapter for PettingZoo, which is in ``adapters/pettingzoo.py``."""
 
 from legged_envs.wrappers.adapters.pettingzoo import PettingZooEnv
 

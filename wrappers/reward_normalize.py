@@ -15,16 +15,16 @@ class RewardNormalize(NormalizingWrapper):
     reward 0 and enters no statistics.
 
     With ``scale="step"`` the reward of each step is standardized instead, ``(r - mean) / std``, as
-    OmniSafe does. That changes the signs of rewards, and with them what the length of an episode is
-    worth.
+    OmniSafe does. Standardizing changes the signs of rewards, and with the signs the value of a
+    long episode.
 
     Args:
         env: The environment.
         norm_or_device: ``norm``, or the device in OmniSafe's order
             ``RewardNormalize(env, device, norm)``.
         norm: Statistics to continue, as :meth:`save` returns them: a ``Normalizer`` of shape (), of
-            the return, or of the reward with ``scale="step"``. It is used, not copied. None: a new
-            one.
+            the return, or of the reward with ``scale="step"``. The normalizer is used, not copied.
+            None: a new one.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount of the return.
         clip: Bound of the scaled rewards. None: the value of ``norm``, or 5.

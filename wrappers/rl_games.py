@@ -1,4 +1,4 @@
-"""Door of the adapter for rl_games, which lives in ``adapters/rl_games.py``."""
+"""Short import path of the adapter for rl_games, which is in ``adapters/rl_games.py``."""
 
 from legged_envs.wrappers.adapters.rl_games import (
     BootstrapPPO,

@@ -31,11 +31,12 @@ class SauteBudget(ConstraintWrapper):
     ``info["original_reward"]`` (num_envs,) is the environment's reward.
 
     Args:
-        env: The environment. Its observations are a Box of numbers in one row, or a Dict of these.
+        env: The environment, with observations that are a Box of numbers in one row, or a Dict of
+            them.
         horizon: Number T of steps of an episode.
         limits: Limits d_k of the mean costs per step, (K,). None: ``cost_limits`` of ``env``.
         gamma: Discount γ of the costs, above 0. With 1, z is the share of the budget that is left.
-        unsafe_reward: Reward after a budget is spent. It should be below all rewards.
+        unsafe_reward: Reward after a budget is spent, which should be below all rewards.
 
     Raises:
         ValueError: An argument is out of its range, or a limit is 0.

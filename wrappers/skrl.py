@@ -1,4 +1,4 @@
-"""Door of the adapter for skrl, which lives in ``adapters/skrl.py``."""
+"""Short import path of the adapter for skrl, which is in ``adapters/skrl.py``."""
 
 from legged_envs.wrappers.adapters.skrl import (
     BootstrapIPPO,

@@ -26,15 +26,15 @@ class TimeLimit(StatefulWrapper):
 
     The environment's own truncation is kept. The wrapper goes below ``AutoReset``. Around an
     environment that resets by itself it also starts the next episodes after the episodes that it
-    ended, in that environment's autoreset mode, by ``reset(options={"reset_mask": mask})``.
+    ended, in the autoreset mode of this environment, by ``reset(options={"reset_mask": mask})``.
 
     Args:
         env: The environment.
         time_limit: Number of steps of an episode.
         is_finite_horizon_or_device: ``is_finite_horizon``, or the device in OmniSafe's order
             ``TimeLimit(env, time_limit, device)``.
-        is_finite_horizon: True if the limit is part of the task. Its end is then a termination and
-            not a truncation.
+        is_finite_horizon: True if the limit is part of the task, so that reaching the limit is a
+            termination and not a truncation.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:
@@ -94,7 +94,7 @@ class TimeLimit(StatefulWrapper):
     def elapsed_steps(self) -> Any:
         """Number of steps of each environment's episode so far, int64. Shape: (num_envs,).
 
-        None before the first reset. Assign a new array to change it.
+        None before the first reset. Assign a new array to change the numbers.
         """
         if self._begun is None:
             return None

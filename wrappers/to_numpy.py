@@ -72,7 +72,7 @@ class ArrayConversion(StatefulWrapper, ABC):
 class ToNumpy(ArrayConversion):
     """Gives observations, rewards, flags and all arrays within ``info`` as NumPy arrays.
 
-    They share memory with tensors on the CPU.
+    The NumPy arrays share memory with tensors on the CPU.
 
     Args:
         env: The environment.

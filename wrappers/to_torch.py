@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class ToTorch(ArrayConversion):
     """Gives observations, rewards, flags and all arrays within ``info`` as torch tensors.
 
-    They keep their dtype. On the CPU they share memory with the environment's arrays.
+    Tensors have the dtype of the environment's arrays, and share memory with them on the CPU.
 
     Args:
         env: The environment.

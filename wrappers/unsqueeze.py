@@ -18,17 +18,17 @@ from legged_envs.wrappers.plumbing.layers import AnyEnv, Step, cost_attribute
 class Unsqueeze(StatefulWrapper):
     """Makes a ``gymnasium.Env`` a vector environment with ``num_envs`` 1 that never resets itself.
 
-    It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset
-    DISABLED gives: NumPy arrays with a first dimension of 1, also of the numbers and arrays within
-    ``info``, each with a mask of the same name and a leading underscore. ``cost_names`` and
+    The results are those of ``gymnasium.vector.SyncVectorEnv`` with this one environment and
+    autoreset DISABLED: NumPy arrays with a first dimension of 1, also of the numbers and arrays
+    within ``info``, each with a mask of the same name and a leading underscore. ``cost_names`` and
     ``cost_limits`` come from the environment, if it has them.
 
-    All wrappers of this package do this to a plain environment. So ``Unsqueeze`` can stand at the
-    end of a chain too, as in OmniSafe:
+    All wrappers of this package make a plain environment a batch of one, so ``Unsqueeze`` can stand
+    at the end of a chain too, as in OmniSafe:
     ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
 
     Args:
-        env: A plain ``gymnasium.Env``, or a chain as above.
+        env: A plain ``gymnasium.Env``, or a chain of wrappers around one.
         device: Device on which the environment's arrays must be. None: any device.
 
     Raises:

@@ -73,7 +73,8 @@ def check_actions(actions: Action, space: Space, array: str, device: torch.devic
 
     Raises:
         TypeError: If the actions are of another type.
-        ValueError: If they do not have the structure or shape of the space, or are not finite.
+        ValueError: If the actions do not have the structure or shape of the space, or are not
+            finite.
     """
     if isinstance(space, gym.spaces.Box):
         return check_action(actions, space.shape, array).to(device)
@@ -111,7 +112,7 @@ def check_action(actions: object, shape: tuple[int, ...] | None, array: str) -> 
 
     Raises:
         TypeError: If the actions are of another type, or not real numbers.
-        ValueError: If they have another shape, or are not finite.
+        ValueError: If the actions have another shape, or are not finite.
     """
     action = _action_tensor(actions, shape, array)
     if action.shape != shape:
@@ -160,8 +161,8 @@ def action_array(actions: object, shape: tuple[int, ...] | None) -> np.ndarray:
     """Return arrays or lists of real numbers as a new float32 array.
 
     Raises:
-        TypeError: If they are not real numbers.
-        ValueError: If they have another shape, or rows of different lengths.
+        TypeError: If the entries are not real numbers.
+        ValueError: If the array has another shape, or rows of different lengths.
     """
     try:
         array = np.asarray(actions)
@@ -193,7 +194,7 @@ def check_init(
         ``num_envs`` and ``first_env`` as ``int``.
 
     Raises:
-        ValueError: If an argument is not valid. The message names it.
+        ValueError: If an argument is not valid. The message names the argument.
     """
     count = whole_number("num_envs", num_envs)
     first = whole_number("first_env", first_env, 0, LARGEST_COUNT - count)

@@ -71,7 +71,7 @@ class TaskCfg(Configuration):
 
     @property
     def max_episode_length(self) -> int | None:
-        """Time limit of an episode, control steps; None without one."""
+        """Time limit of an episode, control steps; None without a time limit."""
         if math.isinf(self.episode_length_s):
             return None
         # Minus a little: a quotient such as 3.0000000000000004 must not become one step more.
@@ -94,10 +94,10 @@ class TaskCfg(Configuration):
         return apply_changes(self, changes)
 
     def from_own_cfg(self, cfg: object) -> "TaskCfg":
-        """Return the configuration for ``cfg``, one in the words of another framework.
+        """Return the configuration for ``cfg``, which is written with the API of another framework.
 
         Raises:
-            TypeError: If this is not a task of that framework.
+            TypeError: If the task is not written with the API of another framework.
         """
         raise TypeError(f"cfg must be a TaskCfg or a mapping of changes, got {type(cfg).__name__}")
 
@@ -105,7 +105,7 @@ class TaskCfg(Configuration):
         """Check the fields.
 
         Raises:
-            ValueError: If a field is not valid; the error names it.
+            ValueError: If a field is not valid; the error names the field.
             TypeError: If a field is of another type.
         """
         self.sim.check()
@@ -123,7 +123,8 @@ def override(cfg: TaskCfg, changes: Changes) -> TaskCfg:
     """Return a copy of a task's configuration with fields replaced.
 
     Args:
-        cfg: The configuration. In the words of another framework, its own fields come first.
+        cfg: The configuration. If it is written with the API of another framework, the fields of
+            that framework come first.
         changes: Dotted paths mapped to new values, such as
             ``{"rewards.joint_torque.weight": 0.0, "sim.dt": 0.004}``. None removes a term:
             ``{"events.push": None}``. In ``params`` of a term any parameter of its function can

@@ -109,9 +109,9 @@ def _set(node: Node, names: list[str], value: object, *, path: str, where: str, 
 
 
 def carry_changes(old: Cfg, changed: Cfg, new: Cfg) -> Cfg:
-    """Return a configuration with what was changed in an earlier one.
+    """Return a configuration with the changes of an earlier configuration.
 
-    A field that differs between ``old`` and ``new`` keeps its new value: it was changed later.
+    A field that differs between ``old`` and ``new`` keeps its new value, which was set later.
 
     Args:
         old: The earlier configuration, without changes.
@@ -152,7 +152,7 @@ def is_same(old: object, new: object) -> bool:
     """Return True if two values of a field are equal.
 
     Objects that a translation makes again for each configuration, for example wrappers of a task's
-    methods, have no equality: two of a class are the same.
+    methods, have no equality: two objects of a class count as equal.
     """
     if old is new:
         return True

@@ -29,22 +29,22 @@ from legged_envs.tables import TableRepr
 
 
 class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
-    """A vector environment that has a task. Nobody subclasses it.
+    """A vector environment with a task. Derive from the class of the task, not from this class.
 
-    There is no time limit and no autoreset: wrappers add both. An environment with an ended episode
-    runs on until ``reset(options={"reset_mask": mask})``.
+    There is no time limit and no autoreset: wrappers add time limit and autoreset. An environment
+    with an ended episode runs on until ``reset(options={"reset_mask": mask})``.
 
     A step, in order: ``task.act``, recovery from bad physics, ``task.evaluate``, ``task.advance``,
     ``task.observe``. With ``cfg.advance_first``, ``advance`` comes before ``evaluate``.
 
     A reset, in order: end the running episodes, seed, default pose, ``task.place``,
-    ``sim.forward``, ``task.begin_episodes``, ``task.observe``. It leaves every other environment
-    bit-identical.
+    ``sim.forward``, ``task.begin_episodes``, ``task.observe``. A reset of some environments leaves
+    every other environment bit-identical.
 
     ``info`` of a step holds ``cost``, shape (num_envs,), and ``costs``, shape (num_envs, K), in the
     order of ``cost_names``. ``info`` of a reset after episodes holds ``log``, a dict of scalars:
-    means over these episodes, and under ``termination/…`` the number that ended for each reason.
-    With ``info="arrays"`` they are rows: the numbers of each environment's own episode.
+    means over the ended episodes, and under ``termination/…`` the number of episodes that ended for
+    each reason. With ``info="arrays"`` ``log`` has rows: the numbers of each environment's episode.
 
     Args:
         task: The task; its ``cfg`` has robot, physics, scene and time limit.
@@ -53,7 +53,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         device: Device of the tensors and of engines that run on a GPU.
         sim: Name of the physics engine.
         array: ``"numpy"`` or ``"torch"``, the kind of arrays that are taken and returned.
-        observations: ``"policy"`` for that group's vector, ``"dict"`` for every group.
+        observations: ``"policy"`` for the vector of that group, ``"dict"`` for every group.
         info: ``"means"``, or ``"arrays"`` for a row for each environment in all of ``info``.
         render_mode: None or ``"rgb_array"``.
 
@@ -113,7 +113,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         self.max_episode_length_s = self.cfg.episode_length_s
         """Time limit of an episode, s; ``TimeLimit`` enforces it."""
         self.max_episode_length = self.cfg.max_episode_length
-        """Time limit of an episode, control steps; None without one."""
+        """Time limit of an episode, control steps; None without a time limit."""
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
 
         self.shows_groups = observations == "dict"
@@ -265,7 +265,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
 
         Raises:
             TypeError: If the actions are of another type.
-            ValueError: If their shape is wrong, or they are not finite.
+            ValueError: If the shape of the actions is wrong, or the actions are not finite.
             RuntimeError: Before the first ``reset``, or after ``close``.
         """
         self._check_usable("step")
@@ -327,8 +327,8 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
     def render(self) -> tuple[np.ndarray, ...]:
         """Draw the environments, from ``cfg.viewer.env_index`` on.
 
-        Of more than 64 environments only the first four are drawn. The pictures of the others are
-        grey, with a warning.
+        Of more than 64 environments only the first four are drawn. The pictures of all other
+        environments are grey, with a warning.
 
         Returns:
             A picture per environment, (height, width, 3), uint8; 480 × 640 by default.
@@ -349,7 +349,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
 
         Args:
             eye: Position of the camera, m.
-            lookat: Point that it looks at, m.
+            lookat: Point that the camera looks at, m.
 
         Raises:
             ValueError: If the positions are not valid.

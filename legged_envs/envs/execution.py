@@ -15,11 +15,12 @@ def step_mode(inference: bool) -> Iterator[None]:
     """Run PyTorch on one thread and without gradients.
 
     One thread is fastest here: the tensors of a step are small, and OpenMP threads that wait would
-    spin on the cores of the physics. Other threads of Python, such as a learner's, keep theirs.
+    spin on the cores of the physics. Other threads of Python, such as a learner's, keep their
+    number of PyTorch threads.
 
     Args:
         inference: True for inference mode. False switches it off also where the caller is in it,
-            because what is made in inference mode cannot be changed outside of it.
+            because tensors made in inference mode cannot be changed outside of this mode.
     """
     # Only where it differs: setting the number takes longer than a small operation.
     threads = torch.get_num_threads()

@@ -23,7 +23,7 @@ def unwrap(env: VectorEnv) -> CoreVectorEnv:
     """Return the core environment under a stack of wrappers.
 
     Raises:
-        TypeError: If there is another environment.
+        TypeError: If the environment under the wrappers is not a core environment.
     """
     core: object = env.unwrapped
     if not isinstance(core, CoreVectorEnv):

@@ -98,9 +98,9 @@ class ManagedEnv:
     def reconfigure(self, changes: Changes) -> None:
         """Change terms of the task from now on.
 
-        The managers are built again, which takes as long as tens of steps; their state stays. The
-        saved state of the environment includes the changes. Cost limits reach only wrappers that
-        are made later.
+        The managers are built again, which takes as long as tens of steps; the state of the
+        managers stays. The saved state of the environment includes the changes. Cost limits reach
+        only wrappers that are made later.
 
         Args:
             changes: Dotted paths as in ``cfg`` of ``make_vec``, such as

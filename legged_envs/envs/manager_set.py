@@ -47,7 +47,7 @@ MANAGERS = (
 class ManagerSet:
     """All managers of a task.
 
-    They are built in two steps, because evaluating terms may need an object that a user's
+    The managers are built in two steps, because evaluating terms may need an object that a user's
     constructor makes: :meth:`build_motion`, then :meth:`build_evaluation`.
 
     Args:
@@ -189,7 +189,7 @@ class ManagerSet:
         """Build the managers again if ``state`` was saved with other changes.
 
         Raises:
-            ValueError: If the state does not fit them; nothing is changed then.
+            ValueError: If the state does not fit the managers; nothing is changed then.
         """
         changes = vars(state["changes"])
         if changes != self.changes:
@@ -229,7 +229,7 @@ class ManagerSet:
         """Build the managers of the task with ``changes``, which ``state`` is to be loaded into.
 
         Raises:
-            ValueError: If the state does not fit them; nothing is changed then.
+            ValueError: If the state does not fit the managers; nothing is changed then.
         """
         env = self.env
         # env.cfg stays as it was made: ``changes`` holds the earlier changes too.

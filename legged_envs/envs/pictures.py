@@ -22,10 +22,10 @@ def draw_environments(sim: Simulation) -> tuple[np.ndarray, ...]:
     """Return a picture of each environment, from ``ViewerCfg.env_index`` on.
 
     Of more than ``MAX_PICTURES`` environments only the first ``FIRST_PICTURES`` are drawn. The
-    pictures of the others are grey, with a warning.
+    pictures of all other environments are grey, with a warning.
 
     Args:
-        sim: Simulation that draws them.
+        sim: Simulation that draws the environments.
 
     Returns:
         Pictures, (height, width, 3), uint8.

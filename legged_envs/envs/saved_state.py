@@ -142,8 +142,8 @@ class StatefulEnv:
     def set_state(self, state: State) -> None:
         """Return exactly to a state of an equal environment.
 
-        The structure of the state is compared; numbers of the configuration, such as gains, are
-        not.
+        The structure of the state is compared; numbers of the configuration, such as gains, are not
+        compared.
 
         Args:
             state: A state from :meth:`get_state`.

@@ -39,7 +39,7 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
         core = make_core(cfg, 1, array="numpy", render_mode=core_mode, **kwargs)
 
         self.core = core
-        """Vector environment of this one robot."""
+        """Vector environment with the one robot."""
         self.cfg = core.cfg
         """Configuration of the task."""
         self.task_limit = core.max_episode_length
@@ -63,8 +63,8 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
         """Begin a new episode.
 
         Args:
-            seed: With the same seed, environment 0 of a vector environment does the same. None
-                continues the random streams.
+            seed: Seed of the random streams. Environment 0 of a vector environment with this seed
+                has the same episode. None continues the random streams.
             options: None or an empty dict.
 
         Returns:
@@ -97,7 +97,7 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
 
         Raises:
             TypeError: If the action is of another type.
-            ValueError: If its shape is wrong, or it is not finite.
+            ValueError: If the shape of the action is wrong, or the action is not finite.
         """
         observation, reward, terminated, truncated, info = self.core.step(self._batch(action))
         if self._window is not None:
@@ -112,7 +112,7 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
         )
 
     def limit_episodes(self, steps: int) -> None:
-        """Tell the specification the time limit of an episode, control steps."""
+        """Write the time limit of an episode, control steps, into the specification."""
         self.task_limit = steps
         if isinstance(self._spec, TaskSpec):
             self._spec.task_limit = steps
@@ -129,7 +129,8 @@ class LeggedEnv(HasTaskSpec, TableRepr, gym.Env):
     def render(self) -> np.ndarray | None:
         """Draw a picture, (480, 640, 3), uint8.
 
-        None without a render mode, and with ``"human"``: each step is shown in the window.
+        The result is None without a render mode, and with ``"human"``, where the window shows each
+        step.
         """
         return self.core.render()[0] if self.render_mode == "rgb_array" else None
 

@@ -33,8 +33,8 @@ class TaskSpec(EnvSpec):
     def max_episode_steps(self) -> int | None:
         """Time limit of an episode, control steps: at most the environment's limit.
 
-        A ``TimeLimit`` sets it to its own limit. A warning follows if the environment ends its
-        episodes earlier: an environment that is wrapped later does not learn of a longer limit.
+        A ``TimeLimit`` sets this number to its own limit. A warning follows if the environment ends
+        its episodes earlier: an environment that is wrapped later does not learn of a longer limit.
         """
         return self._max_episode_steps
 
@@ -54,8 +54,8 @@ class TaskSpec(EnvSpec):
         """Return the specification as JSON.
 
         Raises:
-            ValueError: If its ``TaskCfg`` differs from the registered one in what JSON has not,
-                such as a function. The message names the field.
+            ValueError: If the ``TaskCfg`` differs from the registered configuration in a value that
+                JSON cannot hold, such as a function. The message names the field.
         """
         from legged_envs.envs.cfg import TaskCfg
 
@@ -72,7 +72,8 @@ class TaskSpec(EnvSpec):
 
 
 class HasTaskSpec:
-    """Gives an environment the attribute ``spec``, which Gymnasium sets when it makes it."""
+    """Gives an environment the attribute ``spec``, which Gymnasium sets when it makes the
+    environment."""
 
     registered_cfg: "Callable[[], TaskCfg] | None" = None
     """Function that makes the registered configuration. None: the task is not registered."""
@@ -82,7 +83,7 @@ class HasTaskSpec:
 
     @property
     def spec(self) -> EnvSpec | None:
-        """How the environment was made. None: without Gymnasium."""
+        """Specification with which Gymnasium made the environment. None: made without Gymnasium."""
         return self._spec
 
     @spec.setter

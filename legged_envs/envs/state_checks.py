@@ -13,7 +13,7 @@ Names = tuple[str | int, ...]
 
 
 def check_state(given: Tree, own: Tree, names: Names = ()) -> None:
-    """Check that a state has the parts of an environment's own one, each of the same kind.
+    """Check that a state has the parts of an environment's own state, each of the expected kind.
 
     Args:
         given: The state to load.
@@ -75,7 +75,7 @@ def check_streams(given: Tree, num_envs: int) -> None:
         num_envs: Number of environments.
 
     Raises:
-        ValueError: If one is not whole.
+        ValueError: If a stream is incomplete.
     """
     names: Names = ("random", "streams")
     if not isinstance(given, Mapping):

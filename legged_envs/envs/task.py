@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     truncated: torch.Tensor | None = None
     """Environments with an episode that the task cuts off without a failure. Shape: (N,), bool.
 
-    None: no environment. The time limit is not a part of this: ``TimeLimit`` enforces it.
+    None: no environment. The time limit is not included, because ``TimeLimit`` enforces it.
     """
 
 
@@ -73,13 +73,13 @@ class Task(ABC):
     uses_inference_mode = True
     """True if the methods run in PyTorch's inference mode, which is faster.
 
-    Otherwise they run without gradients, so that the tensors that they make can be changed from
-    outside.
+    Otherwise the methods run without gradients, so that tensors from the methods can be changed
+    from outside.
     """
     is_complete = True
     """False while the constructor of a user's object runs that the task needs.
 
-    The environment is then built when it is first used.
+    The environment of an incomplete task is built when it is first used.
     """
     actions_are_targets = True
     """True if the joint targets depend only on the action, as defined by ``cfg.actions``."""
@@ -105,7 +105,8 @@ class Task(ABC):
         """Check the task by running it once; called after :meth:`build`, changes nothing."""
 
     def first_seed(self) -> int:
-        """Return the seed of a first reset that has none; the operating system draws it."""
+        """Return the seed of a first reset without a seed; the operating system draws the
+        number."""
         # A number, and not a generator: it is kept as ``np_random_seed``, which repeats the run.
         return int(np.random.SeedSequence().generate_state(1)[0])
 
@@ -119,8 +120,8 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self) -> Evaluation:
-        """Evaluate the transition. The robots have read the simulation; the task derives the
-        rest."""
+        """Evaluate the transition. The robots have already read the simulation; the task derives
+        all other quantities."""
 
     def advance(self) -> None:
         """Advance commands and interval events, such as pushes, by one control step."""
@@ -142,7 +143,7 @@ class Task(ABC):
 
         Args:
             env_ids: Environments with a new episode.
-            seeded: True if their random streams have just been seeded.
+            seeded: True if the random streams of ``env_ids`` have just been seeded.
         """
 
     def begin_episodes(self, env_ids: torch.Tensor) -> None:
@@ -189,14 +190,14 @@ class Task(ABC):
         """Check a state that has the structure of :meth:`state`.
 
         Raises:
-            ValueError: If it belongs to another environment.
+            ValueError: If the state belongs to another environment.
         """
 
     def load_changes(self, state: State) -> None:
         """Rebuild what a state needs before it can be loaded.
 
         Raises:
-            ValueError: If that is not possible; nothing is changed then.
+            ValueError: If rebuilding is not possible; nothing is changed then.
         """
 
     def load_state(self, state: State) -> None:

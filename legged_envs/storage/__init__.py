@@ -1,4 +1,4 @@
-"""Rollout buffers. They need only torch, and serve any training loop."""
+"""Rollout buffers. The buffers need only torch, and serve any training loop."""
 
 from legged_envs.storage.rollout_storage_mm import RolloutStorageMM
 from legged_envs.storage.transition import MiniBatch, Transition

@@ -10,7 +10,7 @@ import torch
 from legged_envs.storage.fields import fitting
 
 AmpCfg: TypeAlias = Mapping[str, Any]
-"""Configuration of AMP: the functions that extract states, and what they are called with."""
+"""Configuration of AMP: the functions that extract states, and their arguments."""
 
 
 class AmpExtractors:
@@ -27,7 +27,7 @@ class AmpExtractors:
 
     Raises:
         ValueError: If a function is missing or cannot be imported.
-        TypeError: If it is not callable.
+        TypeError: If a function is not callable.
     """
 
     def __init__(self, cfg: AmpCfg, with_reference: bool):
@@ -63,7 +63,7 @@ class AmpExtractors:
 
         Raises:
             TypeError: If the function of the configuration does not return a pair of tensors.
-            ValueError: If the mask that it returns has another shape or device.
+            ValueError: If the mask that the function returns has another shape or device.
         """
         assert self._ref_obs is not None
         result = self._ref_obs((observations, mask))

@@ -17,8 +17,8 @@ class RolloutBatches:
 
     Args:
         buffers: Buffers that the storage keeps, by name.
-        hidden_states: Its recurrent states.
-        amp: Functions of its adversarial motion prior, or None.
+        hidden_states: Recurrent states of the rollout.
+        amp: Functions of the adversarial motion prior, or None.
     """
 
     def __init__(

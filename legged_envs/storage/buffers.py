@@ -15,7 +15,7 @@ class RolloutBuffers(TableRepr):
 
     A buffer has the shape (num_transitions_per_env, num_envs, …) and torch's default dtype; masks
     are bool and ``dones`` uint8. Another tensor may be assigned. A buffer that the arguments do not
-    ask for is None. Those of the other training type are not attributes.
+    ask for is None. Buffers of the other training type are not attributes.
 
     Raises:
         ValueError: If an argument is out of range or has no meaning.

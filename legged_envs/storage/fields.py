@@ -44,7 +44,7 @@ BATCH_BUFFERS = {
     "cost_advantages": "cost_advantages",
     "cost_returns": "cost_returns",
 }
-"""Fields of a ``MiniBatch`` that are read from the storage's buffers, mapped to these."""
+"""Fields of a ``MiniBatch`` that are read from the storage's buffers, mapped to the buffers."""
 
 BUFFERS = tuple(dict.fromkeys([*TRANSITION_BUFFERS.values(), *BATCH_BUFFERS.values()]))
 """Names of the storage's tensors, without duplicates: one for each stored quantity of a step."""
@@ -75,7 +75,7 @@ def fitting(name: str, tensor: object, like: torch.Tensor) -> torch.Tensor:
 
     Raises:
         ValueError: If the tensor is missing, or has another shape or device.
-        TypeError: If it is not a tensor, or has another dtype.
+        TypeError: If ``tensor`` is not a tensor, or has another dtype.
     """
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
@@ -117,8 +117,8 @@ def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
         shape: The argument.
 
     Raises:
-        TypeError: If it is not a sequence.
-        ValueError: If it is empty, or a size is not a positive integer.
+        TypeError: If the argument is not a sequence.
+        ValueError: If the argument is empty, or a size is not a positive integer.
     """
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(

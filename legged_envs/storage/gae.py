@@ -12,13 +12,13 @@ from legged_envs.storage.fields import fitting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """Returns of rewards, or of K costs, and what they are computed from.
+    """Returns of rewards, or of K costs, and the numbers from which the returns are computed.
 
     Shapes: (num_steps, num_envs, K).
     """
 
     prefix: str
-    """Begins names in messages: empty for rewards, ``cost_`` for costs."""
+    """Start of names in messages: empty for rewards, ``cost_`` for costs."""
 
     rewards: torch.Tensor
     """Reward, or cost, of each transition."""
@@ -54,19 +54,20 @@ class Returns:
     ) -> torch.Tensor:
         """Return the value of the state that each transition led to.
 
-        It is 0 after a terminal state, ``final_values`` after a time-out, and otherwise the next
-        row's value or ``last_values``.
+        This value is 0 after a terminal state, ``final_values`` after a time-out, and otherwise the
+        next row's value or ``last_values``.
 
         Args:
             last_values: Values of the states after the last step. Shape: (num_envs, K).
             final_values: Values of the last states of episodes that timed out.
                 Shape: (num_steps, num_envs, K).
             dones: True where an episode ended. Shape: (num_steps, num_envs, 1), bool.
-            time_outs: True where it timed out, or None. Shape: (num_steps, num_envs, 1), bool.
+            time_outs: True where an episode timed out, or None. Shape: (num_steps, num_envs, 1),
+                bool.
 
         Raises:
             ValueError: If a tensor is missing, or its shape or device differs.
-            TypeError: If its dtype differs.
+            TypeError: If the dtype of a tensor differs.
         """
         final_name = f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):

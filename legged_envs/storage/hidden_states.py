@@ -35,7 +35,7 @@ class _Network:
 
 
 class HiddenStateBuffers:
-    """Recurrent states before each step. The first ones decide which buffers exist.
+    """Recurrent states before each step. The states of the first step decide which buffers exist.
 
     Args:
         num_steps: Steps of a rollout.
@@ -57,7 +57,7 @@ class HiddenStateBuffers:
             states: (actor's state, critic's state), or None without recurrent networks.
 
         Returns:
-            Pairs of a row of a buffer and the part of a state that belongs there.
+            Pairs of a row of a buffer and the part of a state that belongs to the row.
 
         Raises:
             TypeError: If ``states`` is not a pair of recurrent states, or a dtype differs from the
@@ -132,7 +132,7 @@ class HiddenStateBuffers:
         """Return the states of actor and critic before some transitions.
 
         Args:
-            indices: step · num_envs + env of each. Shape: (n,).
+            indices: step · num_envs + env of each transition. Shape: (n,).
 
         Returns:
             States of tensors (num_layers, n, size).

@@ -1,4 +1,4 @@
-"""The rollout buffer of motion-mimic PPO: what every environment did, and batches to learn from."""
+"""The rollout buffer of motion-mimic PPO: steps of every environment, and batches of steps."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,9 +20,9 @@ from legged_envs.storage.transition import Transition as _Transition
 class RolloutStorageMM(RolloutBuffers):
     """A rollout of every environment, with reference motions and costs.
 
-    A training fills it by :meth:`add_transitions`, calls :meth:`compute_returns`, learns from
-    :meth:`mini_batches`, and starts again with :meth:`clear`. In distillation it keeps the
-    teacher's actions for :meth:`generator`.
+    A training fills the storage by :meth:`add_transitions`, calls :meth:`compute_returns`, learns
+    from :meth:`mini_batches`, and starts again with :meth:`clear`. In distillation the storage
+    keeps the teacher's actions for :meth:`generator`.
 
     Nothing is cast, moved or broadcast: a field that does not fit raises an error, and the storage
     stays as it was.
@@ -36,17 +36,17 @@ class RolloutStorageMM(RolloutBuffers):
         num_envs: Number of environments.
         num_transitions_per_env: Steps of a rollout.
         obs_shape: Shape of the actor's observations of one environment.
-        ref_obs_shape: Shape of its reference observations; None or [None] without a reference.
+        ref_obs_shape: Shape of the actor's reference observations; None or [None] without them.
         privileged_obs_shape: Shape of the observations of critic or teacher; None or [None] if
-            they see what the actor sees.
-        privileged_ref_obs_shape: Shape of their reference observations, which are kept only if the
-            actor has a reference too; None or [None] if they see the actor's.
+            critic and teacher see the actor's observations.
+        privileged_ref_obs_shape: Shape of the reference observations of critic or teacher, kept
+            only if the actor has a reference too; None or [None] for the actor's reference.
         actions_shape: Shape of the actions of one environment.
         apply_dagger_actions: True to keep the actions of a DAgger network.
         rnd_state_shape: Shape of the input of random network distillation; None without it.
         amp_cfg: Configuration of an adversarial motion prior, which adds previous AMP states to
-            batches, see :class:`~legged_envs.storage.amp.AmpExtractors`. ``torch.save`` saves it,
-            so its functions must be importable.
+            batches, see :class:`~legged_envs.storage.amp.AmpExtractors`. ``torch.save`` saves the
+            configuration, so its functions must be importable.
         device: Device of the buffers.
         num_costs: Number of cost terms, each with a critic.
 
@@ -183,8 +183,8 @@ class RolloutStorageMM(RolloutBuffers):
     ) -> None:
         """Write ``returns`` and ``advantages`` (generalized advantage estimates), also of costs.
 
-        A terminal done ends the return. After a time-out the return continues with the value of
-        that episode's true last observation. Without ``time_outs`` every done is terminal.
+        A terminal done ends the return. After a time-out the return continues with the value of the
+        episode's true last observation. Without ``time_outs`` every done is terminal.
 
         Args:
             last_values: Values after the last step. Shape: (num_envs,) or (num_envs, 1).
@@ -195,8 +195,8 @@ class RolloutStorageMM(RolloutBuffers):
                 Shape: (num_transitions_per_env, num_envs) or (…, 1), bool.
             final_values: Values of the true last observations of time-outs; other rows are not
                 read. Shape: (num_transitions_per_env, num_envs) or (…, 1).
-            last_cost_values: As ``last_values``. Shape: (num_envs, num_costs).
-            final_cost_values: As ``final_values``.
+            last_cost_values: Cost values after the last step. Shape: (num_envs, num_costs).
+            final_cost_values: Cost values of the true last observations of time-outs.
                 Shape: (num_transitions_per_env, num_envs, num_costs).
             cost_gamma: Discount of costs; None is ``gamma``.
             cost_lam: λ of costs; None is ``lam``.
@@ -334,7 +334,7 @@ class RolloutStorageMM(RolloutBuffers):
     ) -> Iterator[Items]:
         """Yield the batches of :meth:`trajectory_batches` as tuples of 18 items.
 
-        The items are the same as in :meth:`mini_batch_generator`.
+        The items are the items of :meth:`mini_batch_generator`.
 
         Args:
             num_mini_batches: Batches in an epoch.
@@ -359,8 +359,8 @@ class RolloutStorageMM(RolloutBuffers):
         """Yield the steps of a distillation rollout in order, as views.
 
         Each step is a tuple of observations, observations of the teacher (or the student's),
-        (reference observations, mask) or None, the same of the teacher, actions, actions of the
-        teacher, and dones.
+        (reference observations, mask) or None, (reference observations of the teacher, mask) or
+        None, actions, actions of the teacher, and dones.
 
         Raises:
             RuntimeError: If the rollout is not full.

@@ -19,7 +19,7 @@ def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def has_previous(dones: torch.Tensor) -> torch.Tensor:
-    """Return where the step before is in the rollout and in the same episode.
+    """Return where the previous step is in the rollout and in the same episode.
 
     Args:
         dones: True where an episode ended. Shape: (num_steps, num_envs), bool.
@@ -36,7 +36,8 @@ def trajectory_indices(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the transitions of some environments as padded trajectories.
 
-    A trajectory starts where ``continues`` is False. It is filled up with its last transition.
+    A trajectory starts where ``continues`` is False. A shorter trajectory is filled up with its
+    last transition.
 
     Args:
         continues: Result of :func:`has_previous`. Shape: (num_steps, num_envs), bool.

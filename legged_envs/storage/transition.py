@@ -16,7 +16,7 @@ Items: TypeAlias = tuple[Any, ...]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition:
-    """One step of every environment. It is filled step by step during a rollout.
+    """One step of every environment, which a training fills during a rollout.
 
     Shapes start with (num_envs,); a column (num_envs, 1) may be (num_envs,) as well. Fields that
     the storage does not keep are ignored.
@@ -108,7 +108,8 @@ class MiniBatch:
     Shape: (batch, *privileged_obs_shape)."""
 
     critic_reference_observations: torch.Tensor | None = None
-    """Reference observations of the critic; the actor's observations if it has no separate ones.
+    """Reference observations of the critic; the actor's observations if the critic has no separate
+    ones.
     Shape: (batch, *privileged_ref_obs_shape)."""
 
     critic_reference_observations_mask: torch.Tensor | None = None
@@ -136,7 +137,8 @@ class MiniBatch:
     """Means of the policy's distribution during the rollout. Shape: (batch, *actions_shape)."""
 
     action_sigma: torch.Tensor
-    """Standard deviations of that distribution. Shape: (batch, *actions_shape)."""
+    """Standard deviations of the policy's distribution during the rollout. Shape: (batch,
+    *actions_shape)."""
 
     cost_values: torch.Tensor | None = None
     """Values that the cost critics gave during the rollout. Shape: (batch, num_costs)."""
@@ -162,11 +164,11 @@ class MiniBatch:
     batch of single transitions. Shape: (num_transitions_per_env, num_trajectories), bool."""
 
     has_previous: torch.Tensor | None = None
-    """With AMP: True where the transition before is in the rollout and in the same episode.
+    """With AMP: True where the previous transition is in the rollout and in the same episode.
     Shape: (batch,), bool."""
 
     obs_prev_state: torch.Tensor | None = None
-    """With AMP: AMP state one step earlier; the present one where ``has_previous`` is False.
+    """With AMP: AMP state one step earlier; the present state where ``has_previous`` is False.
     Shape: (batch, …)."""
 
     ref_obs_prev_state: torch.Tensor | None = None

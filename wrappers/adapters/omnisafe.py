@@ -89,10 +89,10 @@ LOGGED_KINDS = {"Cost": "costs", "Reward": "rewards", "Termination": "terminatio
 class LeggedCMDP(AdapterEnv, CMDP):
     """A vector environment as OmniSafe's ``CMDP``.
 
-    OmniSafe makes it from an id that :func:`register` was called with. It resets by itself in the
-    same step and has its own time limit. Tensors are float32 (flags bool) and belong to the caller.
-    They are on ``device``, which may differ from the environment's. With ``num_envs=1`` they have
-    no batch dimension.
+    OmniSafe makes this environment from an id that :func:`register` was called with. The
+    environment resets by itself in the same step and has its own time limit. Tensors are float32
+    (flags bool) and belong to the caller. Tensors are on ``device``, which may differ from the
+    environment's device. With ``num_envs=1`` tensors have no batch dimension.
 
     ``info`` holds ``costs`` and, on steps that end episodes, ``final_observation`` and
     ``_final_observation``. An episode that is terminated on its very last step is not truncated as
@@ -222,7 +222,7 @@ class LeggedCMDP(AdapterEnv, CMDP):
     def spec_log(self, logger: Any) -> None:
         """Add the means over the episodes that the last step ended.
 
-        OmniSafe calls it once for each of these episodes.
+        OmniSafe calls this method once for each ended episode.
 
         Args:
             logger: OmniSafe's logger.
@@ -275,9 +275,9 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
     Args:
         env_id: Any name.
         make: A function such as ``partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch",
-            max_episode_steps=200)``. It gets ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of
-            PPOLag) as keywords. It returns a vector environment of torch tensors that resets in the
-            same step and reports ``info["cost"]``.
+            max_episode_steps=200)``. The function gets ``num_envs`` and ``render_mode`` (and
+            ``env_cfgs`` of PPOLag) as keywords. The function returns a vector environment of torch
+            tensors that resets in the same step and reports ``info["cost"]``.
 
     Returns:
         The id.
@@ -299,9 +299,10 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """Return OmniSafe's ``cost_limit`` of an environment.
 
-    It is the sum of the limits of all costs × the steps of a full episode. This package's limits
-    are averages per step of each cost; OmniSafe's ``cost_limit`` is one of their sum over an
-    episode. An episode that ends early costs less: compare with the mean length in the log.
+    The result is the sum of the limits of all costs × the steps of a full episode. This package's
+    limits are averages per step of each cost; OmniSafe's ``cost_limit`` is a limit on the sum of
+    all costs over an episode. An episode that ends early costs less: compare with the mean length
+    in the log.
 
     Args:
         env_id: A registered id.

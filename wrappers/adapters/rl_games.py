@@ -35,14 +35,14 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
     """A vector environment of tensors as rl_games' ``IVecEnv``.
 
     Make the environment with ``array="torch"``, or wrap it in ``ToTorch``, on rl_games' ``device``.
-    It must reset in the same step.
+    The environment must reset in the same step.
 
     Observations are ``{"obs", "states"}``, float32 or uint8. In an environment made with
-    ``observations="dict"`` they are the groups ``policy`` and ``critic``, for rl_games'
-    ``central_value_config``; in others both are the observation.
+    ``observations="dict"``, ``obs`` and ``states`` are the groups ``policy`` and ``critic``, for
+    rl_games' ``central_value_config``; in other environments both are the observation.
 
     ``infos`` has ``time_outs`` (num_envs,) bool, ``cost`` and ``costs``. On steps that end episodes
-    it also has ``final_obs``, the true next observations, and ``episode``, the log, which
+    ``infos`` also has ``final_obs``, the true next observations, and ``episode``, the log, which
     ``IsaacAlgoObserver`` writes.
 
     Args:
@@ -63,7 +63,7 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
         self.action_space = self.env.single_action_space
 
     def reset(self) -> Observations:
-        """Start new episodes, the first ones with ``seed``.
+        """Start new episodes, the first episodes with ``seed``.
 
         Returns:
             ``{"obs", "states"}``, each (num_envs, …).
@@ -123,7 +123,7 @@ def _as_input(array: torch.Tensor) -> torch.Tensor:
 def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
     """Make an id an ``env_name`` of rl_games.
 
-    An id of another package needs a function, because it takes no ``array``::
+    An id of another package needs a function, because its environment takes no ``array``::
 
         same_step = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": "SameStep"}}
         register("HalfCheetah-v5", lambda **kwargs: ToTorch(gym.make_vec("HalfCheetah-v5",
@@ -134,7 +134,7 @@ def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: A
         make: A function that gets ``num_envs``, ``arguments`` and ``env_config`` and returns a
             vector environment of torch tensors that resets in the same step. The default is
             ``gymnasium.make_vec`` of the id with ``array="torch"``.
-        arguments: Keywords of ``make``; those in a configuration's ``env_config`` win over them.
+        arguments: Keywords of ``make``; keywords in a configuration's ``env_config`` have priority.
     """
     maker = make or partial(gym.make_vec, env_id, array="torch")
 

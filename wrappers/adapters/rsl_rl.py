@@ -25,15 +25,15 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
     """A vector environment of tensors as rsl_rl's ``VecEnv``.
 
     Make the environment with ``array="torch"`` and ``observations="dict"``, or wrap it in
-    ``ToTorch``. It must reset in the same step, and it is reset at once.
+    ``ToTorch``. The environment must reset in the same step, and the adapter resets it at once.
 
     Observations are a TensorDict of the environment's groups, float32. An observation that is not a
     dict becomes the group ``policy``.
 
     ``extras`` holds ``time_outs`` (num_envs,) bool, ``cost`` and ``costs``. On steps that end
-    episodes it also holds ``final_obs``, a TensorDict of the true last observations, from which
-    :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]`` is the environment's log with a
-    leading slash in each name, as rsl_rl expects.
+    episodes ``extras`` also holds ``final_obs``, a TensorDict of the true last observations, from
+    which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]`` is the environment's log
+    with a leading slash in each name, as rsl_rl expects.
 
     rsl_rl moves the time limits of a run's first episodes, so an environment without ``TimeLimit``
     gets one with the limit of its spec.

@@ -29,12 +29,12 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     An environment's info dict of a step holds its row of every entry of the batch's info, among
     them ``cost`` and ``costs`` (K,). Entries with a number for each cost instead of a row for each
-    environment, such as ``lagrange_multipliers`` (K,), are in every dict as a whole. The key
-    ``TimeLimit.truncated`` is always there.
+    environment, such as ``lagrange_multipliers`` (K,), are in every dict as a whole. Every dict has
+    the key ``TimeLimit.truncated``.
 
-    Where an episode ended, the dict also holds what its last step reported,
-    ``terminal_observation``, the true last observation, and ``episode``: return ``r``, length
-    ``l``, seconds ``t`` and, if the environment counts it, summed cost ``c``.
+    The dict of an environment with an ended episode also holds the entries that the last step
+    reported, ``terminal_observation``, the true last observation, and ``episode``: return ``r``,
+    length ``l``, seconds ``t`` and, if the environment counts it, summed cost ``c``.
 
     Args:
         env: The environment.
@@ -173,7 +173,7 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         return list(values)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of each environment; one of the batch is the same for each.
+        """Return an attribute of each environment; an attribute of the batch is repeated for each.
 
         Args:
             attr_name: Name of the attribute, such as ``cost_limits``.
@@ -194,11 +194,12 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
         Args:
             attr_name: Name of the attribute.
-            value: Its new value.
+            value: New value of the attribute.
             indices: Environments; None is all.
 
         Raises:
-            ValueError: If the attribute is one of the batch and ``indices`` are a part of it.
+            ValueError: If the attribute belongs to the batch and ``indices`` are only a part of the
+                batch.
         """
         if not hasattr(self._core, "set_attr"):
             self._check_all(indices, f"set_attr({attr_name!r})")
@@ -223,16 +224,17 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
         Args:
             method_name: Name of the method.
-            method_args: Its positional arguments.
+            method_args: Positional arguments of the method.
             indices: Environments; None is all.
-            method_kwargs: Its keyword arguments.
+            method_kwargs: Keyword arguments of the method.
 
         Returns:
-            A result for each environment. That of a batch is split if it is a sequence of length
-            ``num_envs``, and repeated otherwise.
+            A result for each environment. A result of the batch is split if it is a sequence of
+            length ``num_envs``, and repeated otherwise.
 
         Raises:
-            ValueError: If the method is one of the batch and ``indices`` are a part of it.
+            ValueError: If the method belongs to the batch and ``indices`` are only a part of the
+                batch.
         """
         if hasattr(self._core, "envs"):
             results = []

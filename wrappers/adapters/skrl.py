@@ -1,7 +1,7 @@
 """Train with skrl 2: environments as its ``Wrapper``, and agents with exact bootstrapping.
 
-skrl's own wrapper gives agents the first observation of the next episode as the last one of the
-ended episode, and a critic no state.
+skrl's own wrapper gives agents the first observation of the next episode as the last observation of
+the ended episode, and a critic no state.
 """
 
 import copy
@@ -87,18 +87,18 @@ class _SkrlEnv(AdapterEnv, ABC):
 class SkrlVecEnv(_SkrlEnv, Wrapper):
     """A vector environment of tensors as skrl's ``Wrapper``.
 
-    Make the environment with ``array="torch"``, or wrap it in ``ToTorch``. It must reset in the
-    same step, and it is reset at once.
+    Make the environment with ``array="torch"``, or wrap it in ``ToTorch``. The environment must
+    reset in the same step, and the adapter resets it at once.
 
     Observations are float32, without copies. Of an environment made with ``observations="dict"``
     the group ``policy`` is skrl's observation (``OBSERVATIONS`` in a model's configuration) and
     ``critic`` its state (``STATES``).
 
     Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). ``truncated`` is only a time-out,
-    without the episodes that fall as they time out. ``infos`` is the environment's. On steps that
-    end episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of
-    every environment, for :class:`FinalObservations`. Set the trainer's ``environment_info`` to
-    ``"log"`` to log the environment's means.
+    without the episodes that fall as they time out. ``infos`` is the environment's ``info``. On
+    steps that end episodes ``final_obs`` and ``final_states`` in ``infos`` are the true next
+    observation and state of every environment, for :class:`FinalObservations`. Set the trainer's
+    ``environment_info`` to ``"log"`` to log the environment's means.
 
     Args:
         env: The environment.
@@ -183,7 +183,7 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
 
     Everything is as in :class:`SkrlVecEnv`, by agent. Rewards come from the agents'
     ``info["rewards"]``, which wrappers of the reward do not change. An agent that ended its episode
-    stays terminated, with observation and reward 0, until the last agent has ended its own.
+    stays terminated, with observation and reward 0, until the last agent has ended its episode.
 
     Args:
         env: A vector environment of tensors that resets in the same step.
@@ -278,7 +278,7 @@ class FinalObservations:
 class BootstrapPPO(FinalObservations, PPO):
     """PPO of skrl that bootstraps correctly when the time limit ends an episode.
 
-    It uses the value V(s_{t+1}) of the episode's true last observation. It always sets
+    The agent uses the value V(s_{t+1}) of the episode's true last observation, and always sets
     ``time_limit_bootstrap``.
 
     Args:

@@ -67,12 +67,12 @@ class ShowsEnv(TableRepr):
 class StatefulWrapper(Wrapper, ShowsEnv):
     """A vector wrapper with a state that can be saved.
 
-    A subclass overrides :meth:`step` for its effect and :meth:`_begin` to learn of resets. It names
-    the attributes to save in ``STATE``.
+    A subclass overrides :meth:`step` for its effect and :meth:`_begin` to learn of resets. A
+    subclass names the attributes to save in ``STATE``.
 
     ``state_dict`` and ``load_state_dict`` hold the state of only this wrapper. ``get_state`` and
-    ``set_state`` hold the state of the whole stack down to the environment: a run that continues
-    from it continues bit for bit, even over arrays of another kind.
+    ``set_state`` hold the state of the whole stack down to the environment: a run continues from
+    this state bit for bit, even over arrays of another kind.
 
     Args:
         env: A vector environment. A plain ``gymnasium.Env`` becomes a batch of one, and an
@@ -114,7 +114,7 @@ class StatefulWrapper(Wrapper, ShowsEnv):
 
     @property
     def autoreset_mode(self) -> AutoresetMode:
-        """When the stack resets. TorchRL reads this attribute."""
+        """Autoreset mode of the stack. TorchRL reads this attribute."""
         return autoreset_mode(self)
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
@@ -236,9 +236,9 @@ class StatefulWrapper(Wrapper, ShowsEnv):
         """Return the running statistics of the stack.
 
         Returns:
-            Those of ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer`` that the
-            stack has, to be pickled or passed to a wrapper as ``norm``. Of two wrappers of one kind
-            it is the outer one's.
+            The statistics ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer`` that
+            the stack has, to be pickled or passed to a wrapper as ``norm``. Of two wrappers of one
+            kind, the statistics of the outer wrapper.
         """
         saved = {}
         # From the inside out, so that the outer one of two overwrites the inner one.

@@ -16,7 +16,7 @@ SixValues: TypeAlias = tuple[Tree, Array, Array, Array, Array, Info]
 
 
 class VectorCMDP(StatefulWrapper):
-    """A vector environment with the cost as a return value of ``step``. It goes outermost.
+    """A vector environment with the cost as a return value of ``step``; goes outermost.
 
     The cost belongs to the transition of its step, also in environments with an episode that the
     step ended. In mode SAME_STEP the true last observations are ``info["final_observation"]``,
@@ -79,9 +79,9 @@ class VectorCMDP(StatefulWrapper):
 
 
 class CMDP(SingleWrapper):
-    """A plain ``gymnasium.Env`` with the cost as a return value of ``step``. It goes outermost.
+    """A plain ``gymnasium.Env`` with the cost as a return value of ``step``; goes outermost.
 
-    The environment that it wraps reports ``info["cost"]``.
+    The wrapped environment reports ``info["cost"]``.
 
     Examples:
         >>> import gymnasium as gym, legged_envs

@@ -36,12 +36,12 @@ PER_COST = ("num_costs",)
 class ConstraintWrapper(StatefulWrapper, ABC):
     """A wrapper that adapts numbers, one for each cost, to keep mean costs below limits.
 
-    It measures the mean of each cost per step, and adapts every ``interval`` steps. What an
-    environment does between the end of its episode and its reset enters no mean. Where costs are
-    normalized, it reads ``info["original_costs"]``.
+    The wrapper measures the mean of each cost per step, and adapts every ``interval`` steps. Steps
+    of an environment between the end of its episode and its reset enter no mean. Where costs are
+    normalized, the wrapper reads ``info["original_costs"]``.
 
-    The reward that it returns has the dtype of the environment's reward, or float32 if that is not
-    a real floating one. ``info["original_reward"]`` (num_envs,) is the environment's reward, and
+    The returned reward has the dtype of the environment's reward, or float32 if this dtype is not a
+    real floating dtype. ``info["original_reward"]`` (num_envs,) is the environment's reward, and
     the key in ``whole_keys`` holds the adapted numbers (K,) that this step used.
 
     Args:

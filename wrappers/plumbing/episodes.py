@@ -23,7 +23,7 @@ class Episodes:
     DISABLED    until its reset
     ==========  =======================
 
-    Masks (num_envs,) may be arrays of any kind. They are returned in the kind that is asked for.
+    Masks (num_envs,) may be arrays of any kind. Methods return masks of the requested kind.
 
     Args:
         mode: Autoreset mode of the wrapped environment.

@@ -1,6 +1,6 @@
-"""The layer around other people's environments. Above it every step has one form.
+"""The layer around environments of other packages, above which every step has one form.
 
-That form is described in docs/how-to/wrappers.md.
+docs/how-to/wrappers.md describes the form of a step.
 """
 
 import copy
@@ -34,10 +34,10 @@ from legged_envs.wrappers.plumbing.layers import (
 class ForeignEnv(Wrapper):
     """A vector environment of Gymnasium's kind in the form that this package's wrappers expect.
 
-    The wrappers put it around such an environment themselves. In mode SAME_STEP ``final_obs`` is a
-    full batch instead of an array of objects, equal to the observation where ``_final_obs`` is
-    false. Costs are at the top level of ``info`` on the step that they belong to, instead of only
-    in ``final_info``.
+    Wrappers put this layer around an environment of another package themselves. In mode SAME_STEP
+    ``final_obs`` is a full batch instead of an array of objects, equal to the observation where
+    ``_final_obs`` is false. Costs are at the top level of ``info`` on the step that they belong to,
+    instead of only in ``final_info``.
 
     A ``SyncVectorEnv`` skips the environments that :meth:`end_episodes` named until their reset: it
     refuses to step them, and their next episodes would lose random numbers. Other environments step
@@ -88,7 +88,7 @@ class ForeignEnv(Wrapper):
         """Return the state of the environment, or of the single ones of a ``SyncVectorEnv``.
 
         Raises:
-            TypeError: They have no ``get_state``.
+            TypeError: The environments have no ``get_state``.
         """
         env: Layer = self.env
         if not _saves_single_envs(env):

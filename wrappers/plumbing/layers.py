@@ -100,7 +100,7 @@ def cost_attribute(env: Env | SingleEnv, name: str) -> Any:
 
     Returns:
         The attribute of ``env.unwrapped``, or of the first environment of a ``SyncVectorEnv``. None
-        if neither has it.
+        if neither has the attribute.
     """
     core: Layer = env.unwrapped
     # A SyncVectorEnv has no attributes of its environments, which are all alike: ask the first.

@@ -12,12 +12,12 @@ from legged_envs.wrappers.plumbing.arrays import Array
 def relative_excess(means: Array, limits: Array) -> Array:
     """Return by how much mean costs exceed their limits, in units of the limits.
 
-    That is min(mean / limit - 1, 1), or min(mean, 1) where the limit is 0. The upper bound keeps
-    the first steps of a training from winding multipliers up.
+    The excess is min(mean / limit - 1, 1), or min(mean, 1) where the limit is 0. The upper bound
+    keeps the first steps of a training from winding multipliers up.
 
     Args:
         means: Mean costs. Shape: (…, K).
-        limits: Their limits. Shape: (K,) or (…, K).
+        limits: Limits of the costs. Shape: (K,) or (…, K).
 
     Returns:
         The excess, of the same kind of arrays. Shape: (…, K).
@@ -36,9 +36,9 @@ class PIDMultipliers:
         I ← clip(I + integral · e, 0, maximum)
         λ = clip(proportional · e + I + derivative · max(e - e', 0), 0, maximum)
 
-    With only the integral part this is dual ascent. The proportional part answers at once, and the
-    derivative part answers an excess that grows. See Stooke et al. 2020, "Responsive safety in
-    reinforcement learning by PID Lagrangian methods", algorithm 2.
+    With only the integral part, the update is dual ascent. The proportional part answers at once,
+    and the derivative part answers an excess that grows. See Stooke et al. 2020, "Responsive safety
+    in reinforcement learning by PID Lagrangian methods", algorithm 2.
 
     Args:
         initial: λ and I at the start, an array of any kind, device and shape. Gains, and sums that

@@ -22,8 +22,8 @@ class Normalizer:
     """Running mean and variance of each element of the samples, and the normalization by them.
 
     The statistics are float64 with an integer count, so they keep changing however long a run is.
-    They live where the data live: a batch of another array kind or device moves them there. Pickles
-    and states hold NumPy arrays.
+    The statistics live where the data live: a batch of another array kind or device moves them.
+    Pickles and states hold NumPy arrays.
 
     A batch is merged as in Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm
     for computing sample variances". With S and Q the batch's sums of d and d², where d is sample

@@ -14,8 +14,8 @@ from legged_envs.wrappers.plumbing.return_scale import ReturnScale
 class NormalizingWrapper(StatefulWrapper):
     """A wrapper with running statistics that can be frozen, saved and loaded.
 
-    In every autoreset mode, what an environment does between the end of its episode and its reset
-    enters no statistics.
+    In every autoreset mode, steps of an environment between the end of its episode and its reset
+    enter no statistics.
 
     Args:
         env: The environment, as for :class:`StatefulWrapper`.
