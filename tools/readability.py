@@ -36,15 +36,6 @@ MAX_WALRUS = 1.0
 """Limit of ``:=`` per 1,000 lines of code."""
 MAX_ANY = 25.0
 """Limit of the name ``Any`` per 1,000 lines of code."""
-MATHEMATICS = {
-    "legged_envs/rotation.py": "products of quaternions and vectors, element by element",
-    "legged_envs/compat/isaac_gym/torch_utils.py": "products of quaternions, as Isaac Gym has them",
-    "legged_envs/compat/isaac_gym/vectors.py": "arithmetic of vectors and quaternions",
-    "legged_envs/compat/isaac_gym/force_sensors.py": "forces and torques about points",
-    "legged_envs/compat/isaac_gym/mesh_columns.py": "cuts of lines and triangles",
-    "legged_envs/compat/isaac_gym/mesh_pieces.py": "edges and faces of convex parts",
-}
-"""Files that may be denser, mapped to the reason."""
 SECTIONS = ("Args", "Returns", "Yields", "Raises", "Examples")
 """Titles of the sections of a docstring in Google's form."""
 NOT_CODE = (
@@ -224,7 +215,7 @@ def _check_file(path: Path, text: list[str], lines: set[int], figures: Figures) 
         if len(text[line - 1]) > MAX_LINE_LENGTH:
             figures.problems.append(f"{path}:{line}: longer than {MAX_LINE_LENGTH} characters")
     is_dense = figures.per_line() > MAX_NODES_PER_LINE_OF_A_FILE
-    if is_dense and len(lines) >= MIN_LINES_OF_A_FILE and path.as_posix() not in MATHEMATICS:
+    if is_dense and len(lines) >= MIN_LINES_OF_A_FILE:
         figures.problems.append(
             f"{path}: {figures.per_line():.2f} nodes per line, "
             f"at most {MAX_NODES_PER_LINE_OF_A_FILE} are allowed"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import mujoco.batch
 import torch
 from torch import Tensor
+from torch.linalg import cross
 
 from legged_envs.compat.isaac_gym.assets import ForceSensor
 from legged_envs.compat.isaac_gym.torch_utils import quat_apply, quat_mul, quat_rotate_inverse
@@ -41,17 +42,27 @@ class ForceSensors:
         self._bodies = torch.tensor([body for body, _ in sensors])
         self._roots = torch.from_numpy(batch.model.body_rootid.copy()).long()[self._bodies]
         self._bind_outputs()
-        poses = [sensor.pose for _, sensor in sensors]
-        self._places = torch.tensor([pose.p.values for pose in poses], dtype=torch.float64)
-        self._turns = torch.tensor([pose.r.values for pose in poses], dtype=torch.float64)
-        properties = [sensor.properties for _, sensor in sensors]
-        self._counts_contacts = torch.tensor(
-            [prop.enable_constraint_solver_forces for prop in properties], dtype=torch.float64
-        )
-        self._counts_others = torch.tensor(
-            [prop.enable_forward_dynamics_forces for prop in properties], dtype=torch.float64
-        )
-        self._is_in_world = torch.tensor([bool(prop.use_world_frame) for prop in properties])
+        self._read_sensors([sensor for _, sensor in sensors])
+
+    def _read_sensors(self, sensors: Sequence[ForceSensor]) -> None:
+        """Keep the poses and properties of the sensors of an environment as tensors."""
+        places = []
+        turns = []
+        counts_contacts = []
+        counts_others = []
+        is_in_world = []
+        for sensor in sensors:
+            places.append(sensor.pose.p.values)
+            turns.append(sensor.pose.r.values)
+            properties = sensor.properties
+            counts_contacts.append(properties.enable_constraint_solver_forces)
+            counts_others.append(properties.enable_forward_dynamics_forces)
+            is_in_world.append(bool(properties.use_world_frame))
+        self._places = torch.tensor(places, dtype=torch.float64)
+        self._turns = torch.tensor(turns, dtype=torch.float64)
+        self._counts_contacts = torch.tensor(counts_contacts, dtype=torch.float64)
+        self._counts_others = torch.tensor(counts_others, dtype=torch.float64)
+        self._is_in_world = torch.tensor(is_in_world)
 
     def _bind_outputs(self) -> None:
         """Let the engine copy what sensors read after each step."""
@@ -60,6 +71,13 @@ class ForceSensors:
             warnings.simplefilter("ignore", UserWarning)
             for field in OUTPUTS:
                 self._outputs[field] = torch.from_numpy(self._batch.bind(field))
+
+    def _read(self, field: str) -> Tensor:
+        """Return an output of the engine for the bodies of the sensors.
+
+        Shape: (num_envs, count, …).
+        """
+        return self._outputs[field][:, self._bodies]
 
     def measure(self, applied: Tensor | None) -> None:
         """Evaluate the readings from the last physics step.
@@ -71,19 +89,36 @@ class ForceSensors:
         """
         if self.count == 0:
             return
-        quat = self._outputs["xquat"][:, self._bodies][..., ENGINE_TO_ISAAC]
-        places = quat_apply(quat, self._places.expand_as(quat[..., :3]))
-        places = places + self._outputs["xpos"][:, self._bodies]
+        quat = self._read("xquat")
+        quat = quat[..., ENGINE_TO_ISAAC]
+        places_b = self._places.expand_as(quat[..., :3])
+        places = quat_apply(quat, places_b)
+        places = places + self._read("xpos")
         contacts = self._get_contact_wrenches(places, applied)
         others = self._get_net_wrenches(places) - contacts
-        wrenches = contacts * self._counts_contacts[:, None] + others * self._counts_others[:, None]
-        turns = quat_mul(quat, self._turns.expand_as(quat))
+        counted_contacts = contacts * self._counts_contacts[:, None]
+        counted_others = others * self._counts_others[:, None]
+        wrenches = counted_contacts + counted_others
+        local = self._turn_to_sensors(quat, wrenches)
+        is_in_world = self._is_in_world[:, None]
+        self.readings = torch.where(is_in_world, wrenches, local)
+
+    def _turn_to_sensors(self, quat: Tensor, wrenches: Tensor) -> Tensor:
+        """Return forces and torques in the frames of the sensors.
+
+        Args:
+            quat: Orientation of each sensor's body, (x, y, z, w). Shape: (num_envs, count, 4).
+            wrenches: Forces and torques in the world frame. Shape: (num_envs, count, 6).
+        """
+        sensor_turns = self._turns.expand_as(quat)
+        turns = quat_mul(quat, sensor_turns)
+        turns = turns.reshape(-1, 4)
         local = []
         for vectors in wrenches.split(3, dim=-1):
-            turned = quat_rotate_inverse(turns.reshape(-1, 4), vectors.reshape(-1, 3))
+            rows = vectors.reshape(-1, 3)
+            turned = quat_rotate_inverse(turns, rows)
             local.append(turned.view(vectors.shape))
-        is_in_world = self._is_in_world[:, None]
-        self.readings = torch.where(is_in_world, wrenches, torch.cat(local, dim=-1))
+        return torch.cat(local, dim=-1)
 
     def _get_contact_wrenches(self, places: Tensor, applied: Tensor | None) -> Tensor:
         """Return the contact forces on the bodies of the sensors, and their torques about places.
@@ -96,14 +131,17 @@ class ForceSensors:
             Forces, N, and torques, N·m. Shape: (num_envs, count, 6).
         """
         # The engine's torques are about the center of mass of the whole robot.
-        torque, force = self._outputs["cfrc_ext"][:, self._bodies].split(3, dim=-1)
+        wrench = self._read("cfrc_ext")
+        torque, force = wrench.split(3, dim=-1)
         center = self._outputs["subtree_com"][:, self._roots]
-        torque = torque + torch.linalg.cross(center - places, force)
+        torque = torque + cross(center - places, force)
         if applied is not None:
             # Given forces have no row for the world, which is body 0.
-            given_force, given_torque = applied[:, self._bodies - 1].split(3, dim=-1)
-            lever = self._outputs["xipos"][:, self._bodies] - places
-            torque = torque - given_torque - torch.linalg.cross(lever, given_force)
+            given = applied[:, self._bodies - 1]
+            given_force, given_torque = given.split(3, dim=-1)
+            lever = self._read("xipos") - places
+            lever_torque = cross(lever, given_force)
+            torque = torque - given_torque - lever_torque
             force = force - given_force
         return torch.cat((force, torque), dim=-1)
 
@@ -112,34 +150,49 @@ class ForceSensors:
 
         Shape: (num_envs, count, 6).
         """
-        model = self._batch.model
-        center = self._outputs["xipos"][:, self._bodies]
+        center = self._read("xipos")
         lever = center - self._outputs["subtree_com"][:, self._roots]
-        ang_vel, root_vel = self._outputs["cvel"][:, self._bodies].split(3, dim=-1)
-        ang_acc, root_acc = self._outputs["cacc"][:, self._bodies].split(3, dim=-1)
-        velocity = root_vel + torch.linalg.cross(ang_vel, lever)
-        acceleration = root_acc + torch.linalg.cross(ang_acc, lever)
-        # The second term is the Coriolis term. The engine returns accelerations as an accelerometer
-        # measures them, so gravity is added.
-        acceleration = acceleration + torch.linalg.cross(ang_vel, velocity) + self._get_gravity()
-        mass = self._get_field("body_mass", model.body_mass)[..., None]
-        moments = self._get_field("body_inertia", model.body_inertia)
-        axes = self._outputs["ximat"][:, self._bodies].unflatten(-1, (3, 3))
-        inertia = axes * moments[..., None, :] @ axes.transpose(-1, -2)
-        force = mass * acceleration
-        spin = (inertia @ ang_vel[..., None]).squeeze(-1)
-        torque = (inertia @ ang_acc[..., None]).squeeze(-1) + torch.linalg.cross(ang_vel, spin)
-        torque = torque + torch.linalg.cross(center - places, force)
+        ang_vel, root_vel = self._read("cvel").split(3, dim=-1)
+        ang_acc, root_acc = self._read("cacc").split(3, dim=-1)
+        velocity = root_vel + cross(ang_vel, lever)
+        acceleration = root_acc + cross(ang_acc, lever)
+        coriolis = cross(ang_vel, velocity)
+        # The engine returns accelerations as an accelerometer measures them, so gravity is added.
+        acceleration = acceleration + coriolis + self._get_gravity()
+        mass = self._get_field("body_mass", self._batch.model.body_mass)
+        force = mass[..., None] * acceleration
+        inertia = self._get_inertia()
+        spin = inertia @ ang_vel[..., None]
+        gyroscopic = cross(ang_vel, spin.squeeze(-1))
+        torque = inertia @ ang_acc[..., None]
+        torque = torque.squeeze(-1) + gyroscopic
+        torque = torque + cross(center - places, force)
         return torch.cat((force, torque), dim=-1)
+
+    def _get_inertia(self) -> Tensor:
+        """Return the inertia of each body in the world frame, kg·m².
+
+        Shape: (num_envs, count, 3, 3).
+        """
+        moments = self._get_field("body_inertia", self._batch.model.body_inertia)
+        axes = self._read("ximat")
+        axes = axes.unflatten(-1, (3, 3))
+        scaled_axes = axes * moments[..., None, :]
+        return scaled_axes @ axes.transpose(-1, -2)
 
     def _get_field(self, name: str, shared: object) -> Tensor:
         """Return a field of the model for the bodies of the sensors, in each environment."""
         expanded = self._batch.expanded(name)
-        values = torch.as_tensor(shared if expanded is None else expanded, dtype=torch.float64)
-        return values[..., self._bodies] if name == "body_mass" else values[..., self._bodies, :]
+        field = shared if expanded is None else expanded
+        values = torch.as_tensor(field, dtype=torch.float64)
+        if name == "body_mass":
+            return values[..., self._bodies]
+        return values[..., self._bodies, :]
 
     def _get_gravity(self) -> Tensor:
         expanded = self._batch.expanded("opt.gravity")
         if expanded is None:
-            return torch.as_tensor(self._batch.model.opt.gravity, dtype=torch.float64)
-        return torch.as_tensor(expanded, dtype=torch.float64)[:, None]
+            shared = self._batch.model.opt.gravity
+            return torch.as_tensor(shared, dtype=torch.float64)
+        gravity = torch.as_tensor(expanded, dtype=torch.float64)
+        return gravity[:, None]

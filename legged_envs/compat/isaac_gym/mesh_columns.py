@@ -81,8 +81,10 @@ def _cut_strip(
     pairs, columns = _expand(low, high)
     owners = owners[pairs]
     rows = rows[pairs]
-    rise_x = facets.incline_x[owners] * (rows + shift_x - facets.x[0][owners])
-    rise_y = facets.incline_y[owners] * (columns + shift_y - facets.y[0][owners])
+    distance_x = rows + shift_x - facets.x[0][owners]
+    distance_y = columns + shift_y - facets.y[0][owners]
+    rise_x = facets.incline_x[owners] * distance_x
+    rise_y = facets.incline_y[owners] * distance_y
     heights = facets.height[owners] + rise_x + rise_y
     ids = rows * lattice.columns + columns
     if (facets.signs > 0).all():
@@ -93,9 +95,12 @@ def _cut_strip(
 def _expand(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all numbers of ranges, which include both ends, after the index of their range."""
     counts = np.maximum(high - low + 1, 0)
-    owners = np.repeat(np.arange(len(low)), counts)
+    indices = np.arange(len(low))
+    owners = np.repeat(indices, counts)
     before = np.cumsum(counts) - counts
-    return owners, low[owners] + np.arange(len(owners)) - before[owners]
+    places = np.arange(len(owners))
+    numbers = low[owners] + places - before[owners]
+    return owners, numbers
 
 
 def _find_sheet(ids: np.ndarray, heights: np.ndarray, parts: np.ndarray) -> Layers:

@@ -32,11 +32,13 @@ class Piece:
         low = self.points.min(axis=0)
         high = self.points.max(axis=0)
         center = (low + high) / 2
-        is_low = abs(self.points - low) < FLATNESS
-        is_high = abs(self.points - high) < FLATNESS
-        if not (is_low | is_high).all():
+        distance_low = abs(self.points - low)
+        distance_high = abs(self.points - high)
+        is_on_a_side = (distance_low < FLATNESS) | (distance_high < FLATNESS)
+        if not is_on_a_side.all():
             return None
-        corners = np.unique(self.points > center, axis=0)
+        is_upper = self.points > center
+        corners = np.unique(is_upper, axis=0)
         if len(corners) != NUM_CORNERS:
             return None
         return center, high - center
@@ -69,7 +71,8 @@ def _is_convex(points: np.ndarray, triangles: np.ndarray) -> bool:
     if len(ids) * len(triangles) > LARGEST_TABLE:
         return False
     pairs = triangles[:, [0, 1, 1, 2, 2, 0]]
-    edges = np.sort(pairs.reshape(-1, 2), axis=1)
+    pairs = pairs.reshape(-1, 2)
+    edges = np.sort(pairs, axis=1)
     _, counts = np.unique(edges, axis=0, return_counts=True)
     # A closed surface has two triangles at each edge.
     if (counts != 2).any():
@@ -77,10 +80,13 @@ def _is_convex(points: np.ndarray, triangles: np.ndarray) -> bool:
     normals = compute_normals(points, triangles)
     lengths = np.linalg.norm(normals, axis=1)
     is_face = lengths > 1e-12
-    units = normals[is_face] / lengths[is_face, None]
-    first_corners = points[triangles[is_face, 0]]
-    offsets = (units * first_corners).sum(axis=1)
-    distances = points[ids] @ units.T - offsets
+    face_lengths = lengths[is_face, None]
+    units = normals[is_face] / face_lengths
+    first_ids = triangles[is_face, 0]
+    products = units * points[first_ids]
+    offsets = products.sum(axis=1)
+    projections = points[ids] @ units.T
+    distances = projections - offsets
     outside: float = distances.max(initial=0.0)
     return outside < FLATNESS
 
@@ -96,9 +102,10 @@ def make_boxes(mesh: Mesh, lattice: Lattice, most: int) -> list[Piece]:
     runs: dict[tuple[int, int, int, int], list[int]] = {}
     for _, layers in cut_layers(mesh, lattice, [(0.0, 0.0)]):
         rows, columns = np.divmod(layers.slab_ids, lattice.columns)
-        tops = np.rint(layers.slab_tops / HEIGHT_STEP).astype(int)
-        bottoms = np.rint(layers.slab_bottoms / HEIGHT_STEP).astype(int)
-        _collect_runs(runs, np.stack((bottoms, tops, rows, columns), axis=1))
+        tops = _count_height_steps(layers.slab_tops)
+        bottoms = _count_height_steps(layers.slab_bottoms)
+        slabs = np.stack((bottoms, tops, rows, columns), axis=1)
+        _collect_runs(runs, slabs)
     pieces = []
     scale = np.array([lattice.cell, lattice.cell, HEIGHT_STEP])
     origin = np.array([lattice.low_x, lattice.low_y, 0.0])
@@ -108,11 +115,19 @@ def make_boxes(mesh: Mesh, lattice: Lattice, most: int) -> list[Piece]:
             # A point of the lattice is in the middle of its cell.
             low = np.array([first_row - 0.5, first_column - 0.5, bottom])
             high = np.array([last_row + 0.5, last_column + 0.5, highest])
-            corners = _make_corners(origin + scale * low, origin + scale * high)
+            low = origin + scale * low
+            high = origin + scale * high
+            corners = _make_corners(low, high)
             pieces.append(Piece(corners))
             if len(pieces) > most:
                 return pieces
     return pieces
+
+
+def _count_height_steps(heights: np.ndarray) -> np.ndarray:
+    """Return heights, m, as whole numbers of ``HEIGHT_STEP``."""
+    steps = np.rint(heights / HEIGHT_STEP)
+    return steps.astype(int)
 
 
 def _collect_runs(runs: dict[tuple[int, int, int, int], list[int]], slabs: np.ndarray) -> None:
@@ -131,7 +146,8 @@ def _collect_runs(runs: dict[tuple[int, int, int, int], list[int]], slabs: np.nd
     is_start = np.ones(len(ordered), bool)
     is_start[1:] = ~is_next
     starts = np.flatnonzero(is_start)
-    ends = np.append(starts[1:], len(ordered)) - 1
+    ends = np.append(starts[1:], len(ordered))
+    ends = ends - 1
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         bottom, top, row, first_column = ordered[start].tolist()
         last_column = int(ordered[end, 3])
@@ -155,4 +171,5 @@ def _make_corners(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the corners of a box. Shape: (8, 3)."""
     x, y, z = np.stack((low, high), axis=1)
     grid = np.meshgrid(x, y, z)
-    return np.stack(grid, axis=-1).reshape(-1, 3)
+    corners = np.stack(grid, axis=-1)
+    return corners.reshape(-1, 3)

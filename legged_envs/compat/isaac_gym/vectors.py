@@ -34,38 +34,49 @@ class Vec3(Record):
         return self.x, self.y, self.z
 
     def __add__(self, other: "Vec3") -> "Vec3":
-        return Vec3(self.x + other.x, self.y + other.y, self.z + other.z)
+        x = self.x + other.x
+        y = self.y + other.y
+        z = self.z + other.z
+        return Vec3(x, y, z)
 
     def __sub__(self, other: "Vec3") -> "Vec3":
-        return Vec3(self.x - other.x, self.y - other.y, self.z - other.z)
+        x = self.x - other.x
+        y = self.y - other.y
+        z = self.z - other.z
+        return Vec3(x, y, z)
 
     def __mul__(self, factor: float) -> "Vec3":
         if isinstance(factor, Record):
             return NotImplemented
-        return Vec3(self.x * factor, self.y * factor, self.z * factor)
+        x, y, z = self.values
+        return Vec3(x * factor, y * factor, z * factor)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> "Vec3":
         if isinstance(divisor, Record):
             return NotImplemented
-        return Vec3(self.x / divisor, self.y / divisor, self.z / divisor)
+        x, y, z = self.values
+        return Vec3(x / divisor, y / divisor, z / divisor)
 
     def __neg__(self) -> "Vec3":
-        return Vec3(-self.x, -self.y, -self.z)
+        x, y, z = self.values
+        return Vec3(-x, -y, -z)
 
     def dot(self, other: "Vec3") -> float:
         """Return the scalar product."""
-        product: float = self.x * other.x + self.y * other.y + self.z * other.z
-        return product
+        x, y, z = self.values
+        other_x, other_y, other_z = other.values
+        return x * other_x + y * other_y + z * other_z
 
     def cross(self, other: "Vec3") -> "Vec3":
         """Return the vector product."""
-        return Vec3(
-            self.y * other.z - self.z * other.y,
-            self.z * other.x - self.x * other.z,
-            self.x * other.y - self.y * other.x,
-        )
+        x, y, z = self.values
+        other_x, other_y, other_z = other.values
+        product_x = y * other_z - z * other_y
+        product_y = z * other_x - x * other_z
+        product_z = x * other_y - y * other_x
+        return Vec3(product_x, product_y, product_z)
 
     def length_sq(self) -> float:
         """Return the square of the length."""
@@ -77,7 +88,8 @@ class Vec3(Record):
 
     def normalize(self) -> "Vec3":
         """Return the vector with the length 1. A vector of zeros stays one."""
-        return self / (self.length() or 1.0)
+        length = self.length()
+        return self / (length or 1.0)
 
     @staticmethod
     def from_buffer(buffer: np.ndarray) -> "Vec3":
@@ -100,13 +112,22 @@ class Quat(Record):
         return self.x, self.y, self.z, self.w
 
     def __add__(self, other: "Quat") -> "Quat":
-        return Quat(self.x + other.x, self.y + other.y, self.z + other.z, self.w + other.w)
+        x = self.x + other.x
+        y = self.y + other.y
+        z = self.z + other.z
+        w = self.w + other.w
+        return Quat(x, y, z, w)
 
     def __sub__(self, other: "Quat") -> "Quat":
-        return Quat(self.x - other.x, self.y - other.y, self.z - other.z, self.w - other.w)
+        x = self.x - other.x
+        y = self.y - other.y
+        z = self.z - other.z
+        w = self.w - other.w
+        return Quat(x, y, z, w)
 
     def __neg__(self) -> "Quat":
-        return Quat(-self.x, -self.y, -self.z, -self.w)
+        x, y, z, w = self.values
+        return Quat(-x, -y, -z, -w)
 
     @overload
     def __mul__(self, other: "Quat") -> "Quat": ...
@@ -115,36 +136,43 @@ class Quat(Record):
     def __mul__(self, other: float) -> "Quat": ...
 
     def __mul__(self, other: "Quat | float") -> "Quat":
+        px, py, pz, pw = self.values
         if not isinstance(other, Quat):
-            return Quat(self.x * other, self.y * other, self.z * other, self.w * other)
-        return Quat(
-            self.w * other.x + self.x * other.w + self.y * other.z - self.z * other.y,
-            self.w * other.y - self.x * other.z + self.y * other.w + self.z * other.x,
-            self.w * other.z + self.x * other.y - self.y * other.x + self.z * other.w,
-            self.w * other.w - self.x * other.x - self.y * other.y - self.z * other.z,
-        )
+            return Quat(px * other, py * other, pz * other, pw * other)
+        qx, qy, qz, qw = other.values
+        x = pw * qx + px * qw + py * qz - pz * qy
+        y = pw * qy - px * qz + py * qw + pz * qx
+        z = pw * qz + px * qy - py * qx + pz * qw
+        w = pw * qw - px * qx - py * qy - pz * qz
+        return Quat(x, y, z, w)
 
     def inverse(self) -> "Quat":
         """Return the inverse rotation of a unit quaternion."""
-        return Quat(-self.x, -self.y, -self.z, self.w)
+        x, y, z, w = self.values
+        return Quat(-x, -y, -z, w)
 
     def normalize(self) -> "Quat":
         """Return the quaternion with the length 1."""
-        length = math.sqrt(self.x**2 + self.y**2 + self.z**2 + self.w**2)
-        return self * (1.0 / (length or 1.0))
+        x, y, z, w = self.values
+        length = math.sqrt(x**2 + y**2 + z**2 + w**2)
+        factor = 1.0 / (length or 1.0)
+        return self * factor
 
     def rotate(self, vector: Vec3) -> Vec3:
         """Return a rotated vector."""
         axis = Vec3(self.x, self.y, self.z)
         turn = axis.cross(vector) * 2.0
-        return vector + turn * self.w + axis.cross(turn)
+        second_turn = axis.cross(turn)
+        return vector + turn * self.w + second_turn
 
     @staticmethod
     def from_axis_angle(axis: Vec3, angle: float) -> "Quat":
         """Return the rotation by an angle, rad, about an axis of any length above 0."""
         unit = axis.normalize()
-        sine = math.sin(angle / 2)
-        return Quat(unit.x * sine, unit.y * sine, unit.z * sine, math.cos(angle / 2))
+        half = angle / 2
+        sine = math.sin(half)
+        w = math.cos(half)
+        return Quat(unit.x * sine, unit.y * sine, unit.z * sine, w)
 
     @staticmethod
     def from_euler_zyx(x: float, y: float, z: float) -> "Quat":
@@ -157,16 +185,19 @@ class Quat(Record):
 
     def to_euler_zyx(self) -> tuple[float, float, float]:
         """Return the angles (x, y, z) of which ``from_euler_zyx`` makes this rotation, rad."""
-        sine_y = 2 * (self.w * self.y - self.z * self.x)
-        x = math.atan2(
-            2 * (self.w * self.x + self.y * self.z), 1 - 2 * (self.x * self.x + self.y * self.y)
-        )
+        x, y, z, w = self.values
+        # Sines and cosines of the angles about x and z are these numbers up to a common factor.
+        sine_x = 2 * (w * x + y * z)
+        cosine_x = 1 - 2 * (x * x + y * y)
+        sine_y = 2 * (w * y - z * x)
+        sine_z = 2 * (w * z + x * y)
+        cosine_z = 1 - 2 * (y * y + z * z)
         # Rounding may lead slightly beyond 1.
-        y = math.asin(min(max(sine_y, -1.0), 1.0))
-        z = math.atan2(
-            2 * (self.w * self.z + self.x * self.y), 1 - 2 * (self.y * self.y + self.z * self.z)
-        )
-        return x, y, z
+        sine_y = min(max(sine_y, -1.0), 1.0)
+        angle_x = math.atan2(sine_x, cosine_x)
+        angle_y = math.asin(sine_y)
+        angle_z = math.atan2(sine_z, cosine_z)
+        return angle_x, angle_y, angle_z
 
     @staticmethod
     def from_buffer(buffer: np.ndarray) -> "Quat":
@@ -184,16 +215,20 @@ class Transform(Record):
     """Fields of a pose in arrays of NumPy."""
 
     def __mul__(self, other: "Transform") -> "Transform":
-        return Transform(self.transform_point(other.p), self.r * other.r)
+        position = self.transform_point(other.p)
+        orientation = self.r * other.r
+        return Transform(position, orientation)
 
     def inverse(self) -> "Transform":
         """Return the inverse pose."""
         back = self.r.inverse()
-        return Transform(-back.rotate(self.p), back)
+        position = -back.rotate(self.p)
+        return Transform(position, back)
 
     def transform_point(self, point: Vec3) -> Vec3:
         """Return a point of this frame in the outer frame: rotated, then moved."""
-        return self.r.rotate(point) + self.p
+        rotated = self.r.rotate(point)
+        return rotated + self.p
 
     def transform_vector(self, vector: Vec3) -> Vec3:
         """Return a vector of this frame in the outer frame: rotated."""
@@ -205,7 +240,8 @@ class Transform(Record):
         Args:
             points: An array with the fields of ``Vec3.dtype``, or of the shape (n, 3).
         """
-        return _map_vectors(self, points, np.array(self.p.values))
+        offset = np.array(self.p.values)
+        return _map_vectors(self, points, offset)
 
     def transform_vectors(self, vectors: np.ndarray) -> np.ndarray:
         """Return vectors of this frame in the outer frame, in an array like the given one.
@@ -219,7 +255,9 @@ class Transform(Record):
     def from_buffer(buffer: np.ndarray) -> "Transform":
         """Return the pose of an array with the fields ``dtype``, or of seven numbers."""
         values = _read_floats(buffer, 7)
-        return Transform(Vec3(*values[:3]), Quat(*values[3:]))
+        position = Vec3(*values[:3])
+        orientation = Quat(*values[3:])
+        return Transform(position, orientation)
 
 
 class Mat33(Record):
@@ -229,7 +267,8 @@ class Mat33(Record):
 
     def to_array(self) -> np.ndarray:
         """Return the matrix as an array. Shape: (3, 3)."""
-        return np.column_stack((self.x.values, self.y.values, self.z.values))
+        columns = (self.x.values, self.y.values, self.z.values)
+        return np.column_stack(columns)
 
     @classmethod
     def from_array(cls, matrix: np.ndarray) -> Self:
@@ -257,8 +296,10 @@ def _read_floats(buffer: np.ndarray, count: int) -> list[float]:
     """Return the numbers of an array of float32, or of an array with float32 fields."""
     array = np.asarray(buffer)
     if array.dtype.fields is not None:
-        array = array.reshape(-1).view(np.float32)
-    values: list[float] = array.astype(float).ravel().tolist()
+        records = array.reshape(-1)
+        array = records.view(np.float32)
+    numbers = array.astype(float).ravel()
+    values: list[float] = numbers.tolist()
     if len(values) != count:
         raise ValueError(f"from_buffer takes {count} numbers, got {len(values)}: give one record")
     return values
@@ -273,7 +314,8 @@ def _map_vectors(pose: Transform, vectors: np.ndarray, offset: np.ndarray) -> np
     columns = []
     for axis in (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)):
         columns.append(pose.r.rotate(axis).values)
-    rotated = plain.astype(float) @ np.array(columns) + offset
+    matrix = np.array(columns)
+    rotated = plain.astype(float) @ matrix + offset
     if given.dtype.fields is None:
         return rotated.astype(given.dtype)
     result = np.empty_like(given)
