@@ -174,7 +174,7 @@ def step_and_reset(env: Env, waiting: Episodes, actions: Tree, whole: frozenset[
     ignores its action, and this step returns the first observation of its next episode.
 
     Args:
-        env: Wrapped environment. Its wrappers have already marked the ended episodes.
+        env: Environment with wrappers that have already marked the ended episodes.
         waiting: Environments with an episode that ended in the previous step.
         actions: Actions of all environments.
         whole: Keys of ``info`` with values that are not split into one row for each environment.

@@ -257,7 +257,7 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         """Advance every environment by one control step.
 
         Args:
-            actions: Finite numbers, an array or lists, shape (num_envs, num_actions). They are
+            actions: Finite numbers, an array or lists, shape (num_envs, num_actions), which are
                 converted to float32 and clipped to the bounds of the action space.
 
         Returns:

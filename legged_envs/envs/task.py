@@ -92,7 +92,7 @@ class Task(ABC):
         """Bind the task to its environment, before anything else is called.
 
         Args:
-            env: The environment. Its ``sim``, ``robot``, ``random`` and ``ground`` exist.
+            env: The environment, which has ``sim``, ``robot``, ``random`` and ``ground``.
         """
         self.env = env
         """The environment that has this task."""

@@ -14,9 +14,9 @@ from legged_envs.tables import Table
 class ActionManager(Manager):
     """Turns actions into joint targets, term by term, and remembers the last three actions.
 
-    An action consists of the parts of the terms, in their order. It is clipped to ±``limit``
-    before anything else sees it, because Gaussian policies leave that range routinely. A joint
-    without a term stays at its default position, or without velocity or torque.
+    An action consists of the parts of the terms, in their order. The action is clipped to
+    ±``limit`` before anything else sees it, because Gaussian policies leave that range routinely. A
+    joint without a term stays at its default position, or without velocity or torque.
 
     Args:
         env: The environment.

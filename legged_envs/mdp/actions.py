@@ -52,7 +52,8 @@ class JointPositionCfg(JointActionCfg):
     kind = "position"
 
     around: str | None = None
-    """Name of a motion command or gait clock. Its reference pose replaces ``default_joint_pos``.
+    """Name of a motion command or gait clock with a reference pose that replaces
+    ``default_joint_pos``.
 
     The reference pose is one control step ahead, and the policy learns corrections to it (Xie et
     al. 2018, "Feedback control for Cassie"). Environments without a reference at the moment use the

@@ -40,7 +40,7 @@ class CommandTerm(Stateful, ABC):
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw new commands for environments that start an episode.
 
-        It is called before the robots are placed in their first pose.
+        A reset calls this method before the robots are placed in their first pose.
 
         Args:
             env_ids: Indices of these environments. Shape: (n,), int64.
@@ -49,7 +49,7 @@ class CommandTerm(Stateful, ABC):
     def on_placed(self, env_ids: torch.Tensor) -> None:
         """Update the commands that depend on the first pose of an episode.
 
-        It is called at a reset, after the robots were placed. The default does nothing.
+        A reset calls this method after the robots were placed. The default does nothing.
 
         Args:
             env_ids: Indices of the environments that were reset. Shape: (n,), int64.
@@ -92,7 +92,7 @@ class CommandTermCfg(Protocol):
 class VelocityCommandCfg(Configuration):
     """Configuration of velocity commands (vx, vy, ωz) in the base frame.
 
-    They are drawn uniformly from ranges, and each is kept for a random time.
+    Commands are drawn uniformly from ranges, and each command is kept for a random time.
     """
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
@@ -122,7 +122,7 @@ class VelocityCommandCfg(Configuration):
     heading_fraction: float = 1.0
     """Probability that a command has a heading; the other commands keep a drawn ωz.
 
-    Used with ``heading``. It is ``rel_heading_envs`` of Isaac Lab.
+    Used with ``heading``; called ``rel_heading_envs`` in Isaac Lab.
     """
     heading_column: bool = False
     """True if the command has a fourth column with the heading, rad, as in legged_gym."""

@@ -186,7 +186,7 @@ def energy_per_metre(
 
     Args:
         allowed: Energy for each metre without a cost, J/m.
-        lowest_speed: v_min, m/s. It bounds the cost of a robot that stands or turns on the spot.
+        lowest_speed: v_min, m/s, which bounds the cost of a robot that stands or turns on the spot.
     """
     velocity = env.robot.lin_vel_b[:, :2]
     speed = torch.linalg.vector_norm(velocity, dim=1).clamp_min_(lowest_speed)

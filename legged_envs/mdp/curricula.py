@@ -197,8 +197,8 @@ def schedule(
             or any path of :meth:`~legged_envs.envs.CoreVectorEnv.reconfigure`.
         steps: Control steps of the points, since the environment was made, in rising order.
         values: Value at each of ``steps``, in the unit of the number at ``path``.
-        pieces: Number of equal changes between two points. It applies to paths of ``reconfigure``
-            only, because each of its calls takes some time.
+        pieces: Number of equal changes between two points. The number applies to paths of
+            ``reconfigure`` only, because each of its calls takes some time.
 
     Returns:
         Value that is set now, in the unit of the number at ``path``.

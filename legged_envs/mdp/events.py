@@ -1,6 +1,6 @@
 """Event terms: functions ``term(env, env_ids, random, **params)`` that change robots at random.
 
-They randomize physical properties, place robots at a reset, and push them. ``env_ids`` (n,) are
+Events randomize physical properties, place robots at a reset, and push robots. ``env_ids`` (n,) are
 indices of the environments to change, and ``random`` is the random stream of the event. U(a, b) is
 a uniform draw, and U(±a) a uniform draw between −a and a. q0 is the default joint pose, rad.
 """
@@ -228,8 +228,9 @@ def crouch(
 ) -> None:
     """Start a random part of the robots in another pose, for example in a crouch.
 
-    It follows the events that place robots in the default pose. It adds ``joint_pos`` − q0 to the
-    joint positions and lowers the base by ``depth``. Source: LeggedGym-Ex ``sit_init_percent``.
+    This event follows the events that place robots in the default pose. The event adds
+    ``joint_pos`` − q0 to the joint positions and lowers the base by ``depth``. Source: LeggedGym-Ex
+    ``sit_init_percent``.
 
     Args:
         fraction: Probability that a robot starts in this pose, 0 to 1.
@@ -268,14 +269,15 @@ def drop(
 ) -> None:
     """Start a random part of the robots anywhere on their tile, with the command to stand still.
 
-    It follows the events that place robots. The robot keeps its heading, its joint positions and
-    its velocities. Its lowest foot is ``height`` above the highest ground near any of its feet.
+    This event follows the events that place robots. The robot keeps its heading, its joint
+    positions and its velocities. The robot's lowest foot is ``height`` above the highest ground
+    near any of its feet.
 
     Args:
         fraction: Probability that a robot starts in this way, 0 to 1.
         distance: Bound of the distance from the start along world x and y, m: U(±distance).
         height: Bounds of the drawn height of the feet above the ground, m.
-        command: Name of the velocity command. It is zero until the next command is due.
+        command: Name of the velocity command, which is zero until the next command is due.
     """
     sim = env.sim
     low = torch.tensor((0.0, -distance, -distance, height[0]), device=env.device)

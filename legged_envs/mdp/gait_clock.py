@@ -64,7 +64,8 @@ class GaitClockCfg(Configuration):
 
 
 class GaitClock(CommandTerm):
-    """The gait clock of each environment. It starts each episode at a random phase and never stops.
+    """The gait clock of each environment, which starts each episode at a random phase and never
+    stops.
 
     Args:
         cfg: Times of the stride.

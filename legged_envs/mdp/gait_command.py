@@ -34,12 +34,12 @@ STYLE = ("period", "clearance", "height", "pitch")
 """Names of the numbers of a style: the fields of :class:`GaitCommandCfg` that bound them."""
 
 STANCE = 0.5
-"""Phase at which a foot leaves the ground. It stands from phase 0 and swings until phase 1."""
+"""Phase at which a foot leaves the ground. A foot stands from phase 0 and swings until phase 1."""
 
 KAPPA = 0.07
 """Standard deviation κ of the times at which a foot lands and leaves the ground, in strides.
 
-It is ``kappa_gait_probs`` of walk-these-ways.
+This number is ``kappa_gait_probs`` of walk-these-ways.
 """
 
 

@@ -1,6 +1,7 @@
 """Reward terms of a gait command: functions ``term(env, **params)`` → (num_envs,) float32.
 
-They reward feet that stand and swing when they should, and a base that is carried as commanded.
+These terms reward feet that stand and swing at the commanded times, and a base that is carried as
+commanded.
 
 Source, unless a term states otherwise: Margolis and Agrawal 2022, "Walk These Ways"
 (https://arxiv.org/abs/2212.03238), Table 1, with the numbers of its published code
@@ -29,11 +30,11 @@ def tracking_contacts_shaped_force(
 ) -> Tensor:
     """Return the reward for feet without contact force while they should swing, 0 to 1.
 
-    It is 1 − Σ_f (1 − C_f) (1 − exp(−F_f² / σ)) / 4.
+    The reward is 1 − Σ_f (1 − C_f) (1 − exp(−F_f² / σ)) / 4.
 
     Args:
-        sigma: σ, N². It should be near the squared force on a foot of a standing robot: with a much
-            smaller one, a foot earns nothing until it has left the ground.
+        sigma: σ, N², which should be near the squared force on a foot of a standing robot: with a
+            much smaller one, a foot earns nothing until it has left the ground.
         gait: Name of the gait command.
     """
     term = env.commands.terms[gait]
@@ -52,7 +53,7 @@ def tracking_contacts_shaped_vel(
 ) -> Tensor:
     """Return the reward for feet that do not move while they should be on the ground, 0 to 1.
 
-    It is 1 − Σ_f C_f (1 − exp(−‖v_f‖² / σ)) / 4.
+    The reward is 1 − Σ_f C_f (1 − exp(−‖v_f‖² / σ)) / 4.
 
     Args:
         sigma: σ, (m/s)².
@@ -73,8 +74,9 @@ def tracking_stance(
 ) -> Tensor:
     """Return the reward for feet that touch the ground while they should, 0 to 1.
 
-    It is 1 − Σ_f C_f (1 − c_f) / 4, with c_f = 1 if foot f touches the ground, otherwise 0. The
-    paper has no such term. Without it, robots hop twice in a long stride of a pronk.
+    The reward is 1 − Σ_f C_f (1 − c_f) / 4, with c_f = 1 if foot f touches the ground, otherwise 0.
+    The paper has no term for the stance. Without this term, robots hop twice in a long stride of a
+    pronk.
 
     Args:
         gait: Name of the gait command.
@@ -92,9 +94,10 @@ def tracking_foot_clearance(
 ) -> Tensor:
     """Return the reward for the commanded height of swinging feet, 0 to 1.
 
-    It is 1 − Σ_f (1 − C_f) (1 − exp(−(z_f − z*_f)² / σ)) / 4. z*_f is the commanded clearance times
-    sin² of the time of the swing, from 0 to π: the foot leaves the ground and lands at rest. In the
-    paper, z*_f rises and falls linearly, and Σ_f (1 − C_f) (z_f − z*_f)² is a penalty.
+    The reward is 1 − Σ_f (1 − C_f) (1 − exp(−(z_f − z*_f)² / σ)) / 4. z*_f is the commanded
+    clearance times sin² of the time of the swing, from 0 to π: the foot leaves the ground and lands
+    at rest. In the paper, z*_f rises and falls linearly, and Σ_f (1 − C_f) (z_f − z*_f)² is a
+    penalty.
 
     Args:
         sigma: σ, m².

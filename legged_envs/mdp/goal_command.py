@@ -105,7 +105,7 @@ class GoalCommand(CommandTerm):
     def on_placed(self, env_ids: Tensor) -> None:
         """Compute the commands from the first pose of the episode.
 
-        It is called at a reset, after the robots of ``env_ids`` (n,) were placed.
+        A reset calls this method after the robots of ``env_ids`` (n,) were placed.
         """
         self._update()
 

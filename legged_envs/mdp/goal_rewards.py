@@ -34,8 +34,8 @@ def goal_position(
 ) -> Tensor:
     """Return the reward for being at the goal in the last seconds of an episode.
 
-    It is 1[t_left < T] / T / (1 + ‖d‖²), with d the vector from the base to the goal, m. Source:
-    Rudin et al. 2022.
+    The reward is 1[t_left < T] / T / (1 + ‖d‖²), with d the vector from the base to the goal, m.
+    Source: Rudin et al. 2022.
 
     Args:
         duration: T, time before the end of the episode during which the reward is given, s.
@@ -56,8 +56,8 @@ def goal_heading(
 ) -> Tensor:
     """Return the reward for facing the goal's heading, near the goal, in an episode's last seconds.
 
-    It is 1[t_left < T] / T · 1[‖d_xy‖ < near] / (1 + Δψ²). Δψ is the angle from the robot's heading
-    to the goal's heading, rad. Source: Rudin et al. 2022.
+    The reward is 1[t_left < T] / T · 1[‖d_xy‖ < near] / (1 + Δψ²). Δψ is the angle from the robot's
+    heading to the goal's heading, rad. Source: Rudin et al. 2022.
 
     Args:
         duration: T, time before the end of the episode during which the reward is given, s.
@@ -98,8 +98,8 @@ def stall(
 def move_in_direction(env: Env, command: str = "goal") -> Tensor:
     """Return the cosine of the horizontal angle between the velocity and the direction of the goal.
 
-    It is v · d / max(‖v‖ ‖d‖, 0.05), with horizontal v and d. The value falls to 0 at the goal and
-    at rest, where the product of the norms is below 0.05 m²/s.
+    The reward is v · d / max(‖v‖ ‖d‖, 0.05), with horizontal v and d. The value falls to 0 at the
+    goal and at rest, where the product of the norms is below 0.05 m²/s.
 
     Args:
         command: Name of the goal command.
@@ -124,7 +124,8 @@ def goal_stand_still(
 ) -> Tensor:
     """Return the motion of a robot that should stand still at its goal: 2.5 ‖v‖ + ‖ω‖.
 
-    It is 0 for robots that have not arrived, and 0 before the last ``last`` seconds of the episode.
+    The reward is 0 for robots that have not arrived, and 0 before the last ``last`` seconds of the
+    episode.
 
     Args:
         near: Distance from the goal below which a robot has arrived, m.

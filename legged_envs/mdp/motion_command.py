@@ -27,7 +27,7 @@ from legged_envs.robots import RobotCfg
 MOVING_SPEED = 0.1
 """Speed of the reference's base above which the command counts as "move".
 
-It is compared with the norm of (vx m/s, vy m/s, ωz rad/s).
+The speed is compared with the norm of (vx m/s, vy m/s, ωz rad/s).
 """
 JOINT_VEL_SCALE = 0.05
 """Scale of joint velocities in ``MotionCommand.value``: as in the proprioceptive observations."""
@@ -67,8 +67,8 @@ class MotionCommandCfg(Configuration):
     starts: StartCfg = field(default_factory=StartCfg)
     """Choice of the clip and the time in it at which an episode starts.
 
-    Adaptive starts prefer times at which episodes fail. They use all failures since the environment
-    was made; a ``reset`` with a seed does not clear them.
+    Adaptive starts prefer times at which episodes fail. Adaptive starts use all failures since the
+    environment was made; a ``reset`` with a seed does not clear them.
     """
 
     def build(self, env: Env) -> "MotionCommand":

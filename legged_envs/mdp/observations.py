@@ -51,7 +51,7 @@ def joint_vel(env: Env) -> Tensor:
 def last_action(env: Env) -> Tensor:
     """Return the action of the last control step, clipped to ±``action_limit``. Size: num_actions.
 
-    It is 0 after a reset.
+    The observation is 0 after a reset.
     """
     return env.actions.current
 
@@ -59,7 +59,7 @@ def last_action(env: Env) -> Tensor:
 def before_previous_action(env: Env) -> Tensor:
     """Return the action two control steps earlier than :func:`last_action`. Size: num_actions.
 
-    It is 0 in the first two steps of an episode.
+    The observation is 0 in the first two steps of an episode.
     """
     return env.actions.before_previous
 
@@ -67,7 +67,7 @@ def before_previous_action(env: Env) -> Tensor:
 def last_push_velocity(env: Env) -> Tensor:
     """Return the velocity that the last push of the episode added to the base, m/s. Size: 3.
 
-    It is 0 before the first push.
+    The observation is 0 before the first push.
     """
     return env.robot.last_push_velocity
 
@@ -115,7 +115,7 @@ def base_com_offset(env: Env) -> Tensor:
 def gain_scale(env: Env) -> Tensor:
     """Return the factors by which domain randomization multiplied kp and kd. Size: 2.
 
-    They are measured at the first joint with both gains.
+    The factors are measured at the first joint with both gains.
 
     Raises:
         ValueError: No joint has both gains.
@@ -142,8 +142,8 @@ def _first_joint_with_gains(robot: RobotCfg) -> int:
 def reference_window(env: Env, motion: str = "motion") -> Tensor:
     """Return the clip to imitate at some control steps ahead, 0 for robots without a clip.
 
-    It is ``value`` of :class:`~legged_envs.mdp.motion_command.MotionCommand`, which documents size,
-    units and order.
+    The observation is ``value`` of :class:`~legged_envs.mdp.motion_command.MotionCommand`, which
+    documents size, units and order.
 
     Args:
         motion: Name of the motion command.
@@ -152,7 +152,8 @@ def reference_window(env: Env, motion: str = "motion") -> Tensor:
 
 
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
-    """Return 1 for robots with a motion clip to imitate at present, 0 for the others. Size: 1.
+    """Return 1 for robots with a motion clip to imitate at present, 0 for all other robots. Size:
+    1.
 
     Args:
         motion: Name of the motion command.
@@ -167,8 +168,8 @@ def command_or_reference_velocity(
 ) -> Tensor:
     """Return the target velocity (vx, vy, ωz) in the base frame, m/s and rad/s. Size: 3.
 
-    It is the clip's velocity for robots that imitate a motion clip, and the velocity command for
-    the others.
+    The observation is the clip's velocity for robots that imitate a motion clip, and the velocity
+    command for all other robots.
 
     Args:
         command: Name of the velocity command.
@@ -185,10 +186,10 @@ def command_or_reference_velocity(
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     """Return the clip at some control steps ahead, with its base pose relative to the robot.
 
-    It is :func:`reference_window` with 6 more numbers after each frame: the vector from the robot's
-    base to the reference's base in the base frame, m, and 2 (x, y, z) of the quaternion of the
-    rotation between both, which is the rotation vector, rad, for small angles. It is 0 for robots
-    without a clip. Size: the size of ``reference_window`` plus 6 for each frame.
+    The observation is :func:`reference_window` with 6 more numbers after each frame: the vector
+    from the robot's base to the reference's base in the base frame, m, and 2 (x, y, z) of the
+    quaternion of the rotation between both, which is the rotation vector, rad, for small angles. It
+    is 0 for robots without a clip. Size: the size of ``reference_window`` plus 6 for each frame.
 
     Args:
         motion: Name of the motion command.
@@ -214,7 +215,7 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
 def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
     """Return the vector from each key body to its target in the motion clip, base frame, m.
 
-    It is 0 for robots without a clip. Size: 3 for each key body.
+    The observation is 0 for robots without a clip. Size: 3 for each key body.
 
     Args:
         motion: Name of the motion command.
@@ -303,7 +304,7 @@ def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
     An edge is a place that is steeper than the terrain's ``slope_threshold``. Size: num_feet.
 
     Args:
-        limit: Largest value, m. It is the value on a plane, which has no edges.
+        limit: Largest value, m, which is the value on a plane, because a plane has no edges.
     """
     x, y, _ = env.robot.foot_pos_w.unbind(-1)
     if env.sim.ground is None:

@@ -22,7 +22,8 @@ def without_reference(
     motion: str = "motion",
     **params: Any,
 ) -> Tensor:
-    """Return ``term`` for robots that imitate no motion clip at present, and 0 for the others.
+    """Return ``term`` for robots that imitate no motion clip at present, and 0 for all other
+    robots.
 
     Args:
         term: Reward term to evaluate, for example one for the commanded velocity.
@@ -40,7 +41,7 @@ def reference_joint_pos(
 ) -> Tensor:
     """Return the reward for imitating the clip's joint positions: exp(−Σ (q − q̂)² / σ).
 
-    q̂ are the joint positions of the clip, rad. It is 0 for robots without a clip.
+    q̂ are the joint positions of the clip, rad. The reward is 0 for robots without a clip.
 
     Args:
         sigma: σ, rad². Source: 4 in LeggedGym-Ex ``tracking_ref_dof_pos``.
@@ -59,7 +60,7 @@ def reference_joint_vel(
 ) -> Tensor:
     """Return the reward for imitating the clip's joint velocities: exp(−Σ |q̇ − q̇̂| / σ).
 
-    q̇̂ are the joint velocities of the clip, rad/s. It is 0 for robots without a clip.
+    q̇̂ are the joint velocities of the clip, rad/s. The reward is 0 for robots without a clip.
 
     Args:
         sigma: σ, rad/s. Source: 100 in LeggedGym-Ex ``tracking_ref_dof_vel``.
@@ -82,8 +83,8 @@ def reference_root_pose(
     p̂ is the position of the base in the clip, and d the difference of the orientations. With
     ``planar``, p is the position in the world frame and d² = 2 (1 − |⟨quat, quat̂⟩|), as in
     LeggedGym-Ex ``tracking_ref_root_pose``. Without ``planar``, p is the height of the base only
-    and d² = ‖g − ĝ‖² / 4. Both d² agree for small tilts with equal heading. It is 0 for robots
-    without a clip.
+    and d² = ‖g − ĝ‖² / 4. Both d² agree for small tilts with equal heading. The reward is 0 for
+    robots without a clip.
 
     Args:
         sigma: σ, m². Source: 0.2 in LeggedGym-Ex.
@@ -117,8 +118,8 @@ def reference_root_vel(
 ) -> Tensor:
     """Return the reward for imitating the velocity of the clip's base, each in its own base frame.
 
-    It is exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ), with the clip's velocities v̂ and ω̂, and 0 for
-    robots without a clip. Source: LeggedGym-Ex ``tracking_ref_root_vel``.
+    The reward is exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ), with the clip's velocities v̂ and ω̂,
+    and 0 for robots without a clip. Source: LeggedGym-Ex ``tracking_ref_root_vel``.
 
     Args:
         sigma: σ, (m/s)². Source: 1 in LeggedGym-Ex.
@@ -142,8 +143,8 @@ def reference_key_pos(
     """Return the reward for imitating the positions of the clip's key bodies: exp(−Σ ‖x − x̂‖² / σ).
 
     x are the positions of the key bodies (``MotionCommandCfg.key_bodies``) in the base frame, m,
-    and x̂ the positions in the clip. LeggedGym-Ex compares them in the world frame. It is 0 for
-    robots without a clip.
+    and x̂ the positions in the clip. LeggedGym-Ex compares the positions in the world frame. The
+    reward is 0 for robots without a clip.
 
     Args:
         sigma: σ, m². Source: 0.1 in LeggedGym-Ex.
@@ -163,8 +164,9 @@ def reference_foot_height(
     """Return the reward for lifting the feet as the clip does: exp(−Σ (z − ẑ)² / σ).
 
     z are the heights of the feet's origins above the ground, m, and ẑ the heights in the clip. All
-    feet must be key bodies of the motion command. It is 0 for robots without a clip. A robot that
-    shuffles along instead of stepping loses little of the other rewards, but most of this one.
+    feet must be key bodies of the motion command. The reward is 0 for robots without a clip. A
+    robot that shuffles along instead of stepping loses little of the other rewards, but most of
+    this one.
 
     Args:
         sigma: σ, m².

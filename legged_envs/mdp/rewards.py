@@ -71,7 +71,7 @@ def tracking_ang_vel(
 def no_progress(env: Env, share: float = 0.2, command: str = "velocity") -> Tensor:
     """Return 1 for a robot that should move but does not: 1[v · c_xy < ``share`` ‖c_xy‖²].
 
-    It is 0 while the commanded speed ‖c_xy‖ is too small to count as a command to move.
+    The reward is 0 while the commanded speed ‖c_xy‖ is too small to count as a command to move.
 
     Args:
         share: Share of the commanded speed below which a robot makes no progress.
@@ -93,7 +93,7 @@ def alive(env: Env) -> Tensor:
 def termination(env: Env) -> Tensor:
     """Return 1 if a termination term ended the episode in this step: the robot failed.
 
-    It is 0 if the episode was truncated by the time limit.
+    The reward is 0 if the time limit truncated the episode.
     """
     return env.terminations.terminated.float()
 
@@ -214,8 +214,8 @@ def foot_air_time(
 ) -> Tensor:
     """Return the reward for long swings, s: Σ (min(T_swing, ``longest``) − ``target``).
 
-    The sum is over the feet that land in this step, after a swing of T_swing, s. It is 0 while the
-    command is zero. A command to turn on the spot counts as a command to move.
+    The sum is over the feet that land in this step, after a swing of T_swing, s. The reward is 0
+    while the command is zero. A command to turn on the spot counts as a command to move.
 
     Args:
         target: Swing time above which a swing is rewarded, s. Shorter swings are penalized.
@@ -247,7 +247,7 @@ def single_stance_time(
 ) -> Tensor:
     """Return the time for which a biped has been standing on one foot, s, at most ``limit``.
 
-    It is 0 while both feet or no feet are on the ground, and while the command is zero.
+    The reward is 0 while both feet or no feet are on the ground, and while the command is zero.
     Source: Isaac Lab ``feet_air_time_positive_biped``.
 
     Args:
@@ -316,7 +316,8 @@ def trot(
     In a trot, two diagonal feet stand while the other two swing. For the pairs of feet (i, j) and
     (k, l) with contacts b, the value is
     (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / ``phase_time``, 1)) / 2. T is
-    the time since the last change of the contact of any foot, s. It is 0 while the command is zero.
+    the time since the last change of the contact of any foot, s. The reward is 0 while the command
+    is zero.
 
     Args:
         pairs: Indices of the feet of both diagonal pairs.
@@ -365,7 +366,7 @@ def gait_contact(env: Env, gait: str = "gait") -> Tensor:
 def joint_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Return Σ (q − q0)², rad², while the command is zero, otherwise 0.
 
-    It is the squared distance of the joints from the default pose q0.
+    The term is the squared distance of the joints from the default pose q0.
 
     Args:
         command: Name of the velocity command.
@@ -399,8 +400,8 @@ def foot_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
 def posture(env: Env, gait: str = "gait") -> Tensor:
     """Return Σ (q − q0)², rad², over the joints that the gait does not move.
 
-    It is the squared distance from the default pose q0. These joints move the legs sideways, and
-    the arms, head and waist.
+    The term is the squared distance from the default pose q0, over the joints that move the legs
+    sideways, and the joints of arms, head and waist.
 
     Args:
         gait: Name of the gait clock.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from legged_envs.sim import RobotState
 
 Direction = tuple[float, float, float]
-"""Direction (x, y, z) of a ray in the base frame. Its length does not matter."""
+"""Direction (x, y, z) of a ray in the base frame, of any length."""
 SCAN_X = tuple(i / 10.0 for i in range(-8, 9))
 """Default x (ahead of the base) of the points of a height scan, m: −0.8 to 0.8 every 0.1.
 
@@ -40,7 +40,7 @@ def grid(
     Points with the same x are neighbours.
 
     Args:
-        env: Environment, on the device of which the tensor is made. It is made once for each grid.
+        env: Environment, on the device of which the tensor is made once for each grid.
         x: Grid lines along x, m.
         y: Grid lines along y, m.
 
@@ -145,7 +145,7 @@ def scan_points(
 ) -> Tensor:
     """Return the world positions of a height scan's points on the ground, for example to draw them.
 
-    They are the points of :func:`~legged_envs.mdp.observations.height_scan` with equal arguments.
+    The points are those of :func:`~legged_envs.mdp.observations.height_scan` with equal arguments.
 
     Args:
         env: Environment with the robots.

@@ -109,7 +109,7 @@ class Mirror:
     """Mirrors observation or action vectors: exchanges left and right, and changes signs.
 
     Args:
-        robot: Robot of the vectors. It defines the partner and the sign of each joint and foot.
+        robot: Robot of the vectors, which defines the partner and the sign of each joint and foot.
         terms: (name, kind, size) of each term, in the order of the vector. The kind is one of
             ``KINDS`` or "action".
         driven: Index of the joint of each entry of an action. None: all joints in their order.

@@ -75,8 +75,8 @@ def reference_lost(
 def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
     """Return True if the base is near or beyond the outer boundary of the terrain.
 
-    It is not a failure of the robot: tasks use it to truncate an episode. It is always False on a
-    plane, which has no boundary.
+    Leaving the terrain is not a failure of the robot: tasks use the term to truncate an episode.
+    The result is always False on a plane, which has no boundary.
 
     Args:
         margin: Distance from the boundary below which an episode ends, m.

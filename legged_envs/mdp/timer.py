@@ -53,7 +53,7 @@ class Timer(Stateful):
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:
-        """Stop all timers. They do not expire until they are started again."""
+        """Stop all timers. Stopped timers do not expire until they are started again."""
         self._due = torch.full_like(self._due, NEVER)
         self._earliest = NEVER
 

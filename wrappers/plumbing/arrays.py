@@ -73,7 +73,7 @@ def namespace(array: object) -> ModuleType:
 
 
 def as_numpy(array: Array) -> NumPyArray:
-    """Return an array as a NumPy array. It shares memory with the original on the CPU."""
+    """Return an array as a NumPy array, which shares memory with the original on the CPU."""
     if is_torch_array(array):
         return np.asarray(array.detach().cpu())
     return np.asarray(array)
@@ -92,7 +92,7 @@ def shareable(array: NumPyArray) -> NumPyArray:
 def as_kind_of(array: Array, example: Array) -> Array:
     """Return an array as one of the kind and on the device of ``example``.
 
-    It shares memory with the original where that is possible.
+    The result shares memory with the original where possible.
     """
     if isinstance(example, NUMPY_TYPES):
         return array if isinstance(array, np.ndarray) else as_numpy(array)
@@ -189,11 +189,11 @@ def map_arrays(function: Callable[[Any], Any], tree: TreeType) -> TreeType:
     """Replace every array of numbers in a tree of dicts, tuples and lists.
 
     Args:
-        function: It is called with each array and returns what takes its place.
-        tree: The tree. It stays as it is.
+        function: Called with each array; returns the value that takes the array's place.
+        tree: The tree, which is not changed.
 
     Returns:
-        The new tree. It shares everything that is not an array of numbers with ``tree``.
+        The new tree, which shares everything that is not an array of numbers with ``tree``.
     """
     mapped: Any = tree
     if isinstance(tree, dict):
@@ -219,8 +219,8 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """Call a function with the leaves of one or more trees that have the same structure.
 
     Args:
-        function: It is called with the leaf of each tree.
-        tree: The tree that defines the structure. Its dicts and tuples are not leaves.
+        function: Called with the leaf of each tree.
+        tree: The tree that defines the structure. Dicts and tuples of the tree are not leaves.
         *others: More trees.
 
     Returns:

@@ -59,7 +59,7 @@ class Normalizer:
 
     @property
     def var(self) -> Array:
-        """Unbiased variance M2 / (n - 1). It is 1 before the second sample. Shape: ``shape``."""
+        """Unbiased variance M2 / (n - 1), 1 before the second sample. Shape: ``shape``."""
         variance: Array
         if self.count < 2:
             variance = self._xp.ones_like(self.m2)
@@ -69,7 +69,7 @@ class Normalizer:
 
     @property
     def std(self) -> Array:
-        """Standard deviation, at least 0.01. It is 1 before the second sample. Shape: ``shape``."""
+        """Standard deviation, at least 0.01, and 1 before the second sample. Shape: ``shape``."""
         deviation: Array = self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
         return deviation
 

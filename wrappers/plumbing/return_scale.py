@@ -20,7 +20,7 @@ class ReturnScale:
     scaled.
 
     Args:
-        normalizer: Statistics of G or of x. They have the shape of one environment's x.
+        normalizer: Statistics of G or of x, with the shape of one environment's x.
         num_envs: Number of environments.
         scale: ``"return"`` or ``"step"``.
         gamma: Discount γ of the return.
@@ -60,8 +60,8 @@ class ReturnScale:
             values: Rewards or costs. Shape: (num_envs, ``*normalizer.shape``).
             ended: Environments with an episode that this step ended. Shape: (num_envs,), bool.
                 None: none.
-            episodes: Environments without a running episode. They enter no statistics. Their
-                standardized value is 0, because a reset earns nothing.
+            episodes: Environments without a running episode, which enter no statistics and have the
+                standardized value 0, because a reset earns nothing.
             frozen: True leaves the statistics as they are.
 
         Returns:
