@@ -39,6 +39,8 @@ LARGEST_QUICK_SIZE = 4096
 """Number of environments from which on a batch is left out with ``--quick``."""
 PROBE_ENVS = 4096
 """Environments that are made in a fresh process to see how much time and memory they take."""
+QUICK_PROBE_ENVS = 256
+"""The same with ``--quick``."""
 
 _PROBE = """
 import json, sys, time
@@ -264,18 +266,20 @@ def bench(
     sizes = list(RATIO_LIMITS)
     scaling_sizes: tuple[int, ...] = SCALING_SIZES
     single_steps = 1000
+    probe_envs = PROBE_ENVS
     if quick:
         rounds = min(rounds, 3)
         sizes = [size for size in sizes if size < LARGEST_QUICK_SIZE]
         scaling_sizes = QUICK_SCALING_SIZES
         single_steps = 300
+        probe_envs = QUICK_PROBE_ENVS
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "machine": machine()}
         with console.status("starting") as status:
-            status.update(f"memory and start of {PROBE_ENVS} environments")
-            result["startup"] = measure_startup(task_id, PROBE_ENVS)
+            status.update(f"memory and start of {probe_envs} environments")
+            result["startup"] = measure_startup(task_id, probe_envs)
             status.update("one environment")
             result["single"] = measure_single(task_id, rounds, single_steps)
             result["throughput"] = []
