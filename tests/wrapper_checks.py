@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
@@ -64,6 +65,12 @@ def sync(
 ) -> SyncVectorEnv:
     make = functools.partial(make_toy_env, limit, grouped)
     return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
+
+
+def skip_wrong_lengths(mode: AutoresetMode) -> None:
+    """Skip a comparison with statistics that Gymnasium gets wrong."""
+    if mode is SAME_STEP and gym.__version__.startswith("1.2."):
+        pytest.skip("Gymnasium 1.2 leaves a step of every episode but the first out")
 
 
 def assert_step_of_gymnasium(ours: Any, expected: Any, mode: AutoresetMode) -> None:

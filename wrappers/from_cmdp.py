@@ -223,7 +223,9 @@ class FromCMDP(Env):
         return (picture,)
 
     def close_extras(self, **kwargs: object) -> None:
-        self.cmdp.close()
+        # Gymnasium 1.2 also closes wrappers that could not be made.
+        if hasattr(self, "cmdp"):
+            self.cmdp.close()
 
     def save(self) -> State:
         """Return the result of ``save`` of an OmniSafe environment; an empty dict for others."""

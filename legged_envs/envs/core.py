@@ -360,12 +360,12 @@ class CoreVectorEnv(ManagedEnv, StatefulEnv, HasTaskSpec, VectorEnv, TableRepr):
         self.sim.viewer = viewer
 
     def close_extras(self, **kwargs: object) -> None:
-        self.task.close()
-        self.sim.close()
+        if getattr(self, "is_built", False):  # Gymnasium 1.2 also closes what could not be made
+            self.task.close()
+            self.sim.close()
 
     def start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
-        """Seed and place the environments ``env_ids`` (n,), and start their episodes; :meth:`reset`
-        calls it."""
+        """Seed and place the environments ``env_ids`` (n,), and start their episodes."""
         if seed is None and not self.has_begun:
             seed = self.task.first_seed()
         if seed is not None:

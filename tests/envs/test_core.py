@@ -26,6 +26,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import unwrap
+from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.wrappers import ObsNormalize, ToTorch
 from legged_envs.wrappers.plumbing.base import StatefulWrapper
@@ -684,6 +685,17 @@ def test_many_environments_come_and_go_in_one_process(random_actions):
     assert threads() <= before + 6
 
 
+def test_an_environment_that_could_not_be_made_can_be_closed():
+    # Gymnasium 1.2 closes an environment when it is freed, and prints what goes wrong.
+    CoreVectorEnv.__new__(CoreVectorEnv).close()
+    cfg = make_task_cfg(GO2)
+    cfg.rewards["broken"] = RewardTermCfg(lambda env, size: env, weight=1.0)
+    task = cfg.make_task()
+    with pytest.raises(TypeError, match="size"):
+        CoreVectorEnv(task, 1)
+    task.env.close()
+
+
 def test_environments_side_by_side_do_not_disturb_each_other(make_vec, random_actions, assert_same):
     actions = random_actions(10, 3)
     alone = make_vec(3)
@@ -724,7 +736,8 @@ def test_gymnasiums_statistics_above_ours_are_refused_by_the_next_wrapper_or_at_
                 StatefulWrapper(between)
         assert theirs(below, stats_key="theirs").metadata == below.metadata
         StatefulWrapper(theirs(below, stats_key="theirs"))
-    alone = theirs(env)
+    # Gymnasium 1.2 closes the environment of a wrapper that is freed, so this is a new one.
+    alone = theirs(make_vec(autoreset_mode=mode, max_episode_steps=2))
     alone.reset(seed=0)
     alone.step(np.zeros((alone.num_envs, 12), np.float32))
     with pytest.raises(ValueError, match="episode"):

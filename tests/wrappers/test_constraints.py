@@ -480,6 +480,7 @@ def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
 ):
     """``end_episodes`` and resets get masks of the outer array kind."""
     traces = []
+    adapted = []
     for change, array in ((convert, inside), (lambda env: env, outside)):
         core = wrapper(TimeLimit(Scripts(array=array), 4), interval=3)
         env = above(change(core))
@@ -490,10 +491,13 @@ def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
         for _ in range(30):
             _, reward, terminated, truncated, _ = env.step(actions)
             state = core.state_dict()
-            sums = (float(state["count"]), to_numpy(state["cost_sums"]), to_numpy(core.adapted))
+            sums = (float(state["count"]), to_numpy(state["cost_sums"]))
             trace.append((to_numpy(reward), to_numpy(terminated), to_numpy(truncated), *sums))
+            adapted.append(to_numpy(core.adapted))
         traces.append(trace)
     assert_same(*traces)
+    # The exponential functions of NumPy 1.26 and PyTorch differ in the last bit.
+    np.testing.assert_allclose(adapted[:30], adapted[30:], rtol=3e-7)
     assert any(step[3] % NUM_ENVS for step in traces[0]), "some rows of a step did not count"
 
 

@@ -10,7 +10,17 @@ import torch
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.wrappers import vector as theirs
 from toy_envs import ToyVectorEnv, convert
-from wrapper_checks import DISABLED, KINDS, MODES, SAME_STEP, SEEDS, Differentiable, moves, sync
+from wrapper_checks import (
+    DISABLED,
+    KINDS,
+    MODES,
+    SAME_STEP,
+    SEEDS,
+    Differentiable,
+    moves,
+    skip_wrong_lengths,
+    sync,
+)
 
 from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.auto_reset import AutoReset
@@ -25,6 +35,7 @@ from legged_envs.wrappers.time_limit import TimeLimit
 def test_statistics_over_gymnasiums_environments_agree_with_gymnasiums_and_with_sums_of_the_costs(
     mode,
 ):
+    skip_wrong_lengths(mode)
     env = theirs.RecordEpisodeStatistics(
         EpisodeStatistics(TimeLimit(sync(mode), 5), window=7), stats_key="theirs"
     )

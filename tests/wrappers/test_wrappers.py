@@ -15,6 +15,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from wrapper_checks import skip_wrong_lengths
 
 from legged_envs import make_task_cfg
 from legged_envs.managers import TerminationTermCfg
@@ -381,11 +382,6 @@ def test_autoreset_refuses_environments_and_modes_it_cannot_serve(mode):
 
 
 # --- EpisodeStatistics ------------------------------------------------------------------------------------------------
-
-
-def skip_wrong_lengths(mode: AutoresetMode) -> None:
-    if mode is AutoresetMode.SAME_STEP and gym.__version__.startswith("1.2."):
-        pytest.skip("Gymnasium 1.2 leaves a step of every episode but the first out")
 
 
 @MODES

@@ -48,7 +48,8 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         own_statistics = find_layer(env, EpisodeStatistics)
         gymnasium_statistics = find_layer(env, RecordEpisodeStatistics)
         if own_statistics is None and gymnasium_statistics is None:
-            env = RecordEpisodeStatistics(env)
+            # Those of Gymnasium 1.2 leave out the first step after each reset in the same step.
+            env = EpisodeStatistics(env)
         self.env: Layer = env
         # Gymnasium's batches of single environments have get_attr, set_attr and call.
         self._core: Layer = env.unwrapped
