@@ -59,8 +59,8 @@ def make_config(runners, num_envs, constrained, steps=2_500_000):
     """Return PPO's configuration; most numbers are the same as in the other examples."""
     batch_size = 24 * num_envs * max(runners, 1)
     register_env("robots", make_robots)
-    config = PPOConfig().environment("robots", normalize_actions=False)
-    config.callbacks(LogCosts).debugging(seed=1)
+    config = PPOConfig().environment("robots", normalize_actions=False).callbacks(LogCosts)
+    config.debugging(seed=1).fault_tolerance(env_runner_health_probe_timeout_s=2.0)
     config.env_runners(num_env_runners=runners, num_envs_per_env_runner=num_envs)
     config.env_runners(gym_env_vectorize_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT)
     config.training(train_batch_size_per_learner=batch_size, minibatch_size=batch_size // 3)

@@ -34,6 +34,16 @@ HEAD = ("--head", "--port", str(PORT), "--include-dashboard", "false")
 NODE = ("--num-cpus", "1", "--object-store-memory", "100000000", "--disable-usage-stats")
 """Options of ``ray start`` on both hosts."""
 
+SETTINGS = {
+    # Ray gives its workers a low priority, with which they starve on a busy machine.
+    "RAY_worker_niceness": "0",
+    # The others are those of docs/scale.md, with which Ray notices sooner that a host is cut off.
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_grpc_client_keepalive_timeout_ms": "20000",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
+}
+"""Settings of Ray, as environment variables of all its processes, unless they are set already."""
+
 GRACE = 10.0
 """Time that processes of a host have to end, s, before they are killed."""
 
@@ -73,8 +83,7 @@ def cluster() -> Iterator[Mapping[str, str]]:
     address = f"{NETWORK}.1:{PORT}"
     # Ray asks for a token by default.
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    # Ray gives its workers a low priority, with which they starve on a busy machine.
-    environment = {**os.environ, **token, "RAY_worker_niceness": "0"}
+    environment = {**SETTINGS, **os.environ, **token}
     ray_start = (sys.executable, "-m", "ray.scripts.scripts", "start")
     # In a folder of its own, so that other programs do not take this cluster for theirs.
     folder = tempfile.mkdtemp(prefix="ray_")

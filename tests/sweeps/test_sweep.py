@@ -24,6 +24,7 @@ from legged_envs.sweeps.options import SweepCfg
 from legged_envs.system_checks import usable_cores
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.trainer import train
+from tools import two_ray_hosts
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
@@ -312,3 +313,12 @@ def test_an_interrupted_sweep_goes_on_and_a_run_that_fails_is_named_and_left_out
     assert re.search(r"failed .* 1 \(seed=2: .*checkpoint", log.read_text())
     page = (folder / "report.html").read_text()
     assert "seed=1" in page and "seed=2" not in page
+
+
+# --- on a cluster -----------------------------------------------------------------------------------------------------
+
+
+def test_the_commands_for_a_cluster_have_the_settings_that_were_measured():
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    for name, value in two_ray_hosts.SETTINGS.items():
+        assert f"{name}={value}" in page
