@@ -24,6 +24,7 @@ from legged_envs.policy.metadata import Contract, Inputs, ObservationEntry, cont
 from legged_envs.policy.network import Network, describe
 from legged_envs.policy.network_size import check_network_size
 from legged_envs.policy.shipped import SHIPPED as SHIPPED
+from legged_envs.policy.shipped import SHIPPED_FOLDER
 from legged_envs.policy.shipped import shipped_file as shipped_file
 from legged_envs.policy.snapshots import find_snapshots
 from legged_envs.policy.weights_file import (
@@ -307,7 +308,9 @@ def _read_policy(path: Path, device: str) -> Policy:
     sizes.extend(memory.values())
     # A contract without inputs fits no environment, so that nothing can act by the policy.
     if any(sizes):
-        check_network_size(network, sizes)
+        # The files of this package need no bounds. PyTorch takes a second to start this check.
+        if path.parent != SHIPPED_FOLDER:
+            check_network_size(network, sizes)
         _check_actions(policy, device)
     return policy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,10 @@ from torch import nn
 from legged_envs.policy.header import read_evaluation, record_evaluation, without_nan
 from legged_envs.policy.network import Network
 from legged_envs.policy.network_size import check_network_size
-from legged_envs.policy.policy import load_policy, save_policy
+from legged_envs.policy.policy import SHIPPED, load_policy, load_shipped_policy, save_policy
 from legged_envs.policy.weights_file import write_whole
 
+GO2 = "Legged/Go2-Flat-v0"
 MEANING = {
     "task_id": "Mine-v0",
     "action_size": 2,
@@ -71,6 +73,18 @@ def test_a_network_without_end_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=number):
         load_policy(policy_of(tmp_path / "p.safetensors", steps, steps[-1]["name"], **weights))
+
+
+def test_only_files_of_others_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch takes a second to start the count, which pretrained policies do not need."""
+    counted: list[Any] = []
+    monkeypatch.setattr(
+        "legged_envs.policy.policy.check_network_size", lambda *given: counted.append(given)
+    )
+    load_shipped_policy(GO2)
+    assert not counted
+    load_policy(shutil.copy(SHIPPED[GO2], tmp_path / "p.safetensors"))
+    assert len(counted) == 1
 
 
 def test_a_network_is_counted_as_it_computes() -> None:
