@@ -40,7 +40,7 @@ LARGEST_QUICK_SIZE = 4096
 PROBE_ENVS = 4096
 """Environments that are made in a fresh process to see how much time and memory they take."""
 QUICK_PROBE_ENVS = 256
-"""The same with ``--quick``."""
+"""Environments in that process with ``--quick``."""
 
 _PROBE = """
 import json, sys, time

@@ -32,7 +32,7 @@ PENALTY = "constraint.penalty"
 USUAL = PPOCfg(symmetry="batches")
 """Options of PPO that a method has unless its name says otherwise.
 
-Published results were trained with mirrored mini-batches, so that new ones are too.
+Published results were trained with mirrored mini-batches. New results are comparable to them.
 """
 
 Options = TypeVar("Options")

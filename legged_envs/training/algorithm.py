@@ -25,7 +25,7 @@ from legged_envs.training.learner.parts import make_bonuses, make_cost_part
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.settings import settings_of
 from legged_envs.training.learner.style_prior import Expert, ExpertTransitions
-from legged_envs.training.learner.symmetry import make_symmetric
+from legged_envs.training.learner.symmetry import image_of, make_symmetric
 from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic.ppo import make_mimic_ppo, mimic_inputs
@@ -146,6 +146,9 @@ def _make_ppo(
     # The state of a memory cannot be mirrored.
     if ppo.symmetry != "off" and not has_memory:
         mirror = _mirrored_half(core, actor_inputs, critic_inputs)
+        if mirror is None:
+            # The checkpoint says what was trained, for a run that starts with its networks.
+            ppo.symmetry = "off"
     parts: list[Part] = []
     if mirror is not None and ppo.symmetry == "batches":
         parts.append(mirror)
@@ -169,10 +172,10 @@ def _make_ppo(
         num_costs = constraints.num_costs
         cost_critic = make_network(sum(critic_inputs.sizes), num_costs, ppo.hidden, ppo.activation)
     if mirror is not None and ppo.symmetry == "networks":
-        make_symmetric(actor, mirror.actor, mirror.action)
+        make_symmetric(actor, image_of(mirror.actor), image_of(mirror.action))
         for values in (critic, cost_critic):
             if values is not None:
-                make_symmetric(values, mirror.critic)
+                make_symmetric(values, image_of(mirror.critic))
     expert = _make_style(ppo.amp, core, style)
     parts += make_bonuses(observation, ppo.steps_per_env, ppo.activation, ppo.amp, ppo.rnd, expert)
     algorithm = RecurrentPPO if has_memory else PPO

@@ -22,7 +22,7 @@ from legged_envs.training.learner_options import (
 )
 from legged_envs.training.mimic_options import DaggerCfg, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
-from legged_envs.training.scheme_options import SCHEME_CONFIGS, LSTMCfg
+from legged_envs.training.scheme_options import SCHEME_CONFIGS, LSTMCfg, SchemeCfg
 
 FREE_OPTIONS = (
     "minutes",
@@ -94,6 +94,9 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     if isinstance(algo, PPOCfg) and algo.symmetry is None:
         # Earlier versions only mirrored mini-batches, unless the option "mirror" was False.
         algo.symmetry = "batches" if getattr(algo, "mirror", True) else "off"
+    if isinstance(algo, SchemeCfg) and "encoder_epochs" not in vars(algo):
+        # In earlier versions, the encoder learned in all passes.
+        algo.encoder_epochs = algo.epochs
     return checkpoint
 
 

@@ -49,6 +49,7 @@ class PPOCfg(OnPolicyCfg):
     """How learning uses that a robot looks the same in a mirror. ``networks``: actions and values
     of a mirrored observation are the mirrored actions and the same values, by the structure of the
     networks; hidden layers need even widths. ``batches``: half of each mini-batch is mirrored.
-    ``off``: not at all. None: ``networks`` or ``batches``, as the task's training default says.
-    Without effect with ``--learner rsl_rl``, or if a term of the task does not define its mirror
-    image."""
+    ``off``: not at all. None: the task's training default, or as the run of ``--warm-start``.
+    ``networks`` is for ``ppo`` with ``--learner legged_envs``. Schemes have ``batches`` or ``off``.
+    A memory (``lstm``) has no mirror image, and neither has a task with a term that does not define
+    its own: these learn as with ``off``."""

@@ -292,6 +292,13 @@ def _check_symmetry(algo: AlgorithmCfg) -> None:
         raise ValueError(
             f"--symmetry networks is for ppo, got {algorithm_name(algo)}: leave it out"
         )
+    assert algo.hidden is not None, "complete_ppo() comes first"
+    odd = [width for width in algo.hidden if width % 2]
+    if algo.symmetry == "networks" and odd:
+        raise ValueError(
+            f"--symmetry networks needs even --hidden, got {odd[0]}: give even widths, or "
+            "--symmetry batches"
+        )
 
 
 def _check_rsl_rl(algo: AlgorithmCfg) -> None:

@@ -43,6 +43,9 @@ def _usual_symmetry(algo: PPOCfg, defaults: TrainingDefaults, cfg: TrainCfg) -> 
     """Return how a training treats left and right equally if its options do not say it."""
     if type(algo) is not PPOCfg or cfg.learner == "rsl_rl":
         return "batches"
+    widths = defaults.hidden if algo.hidden is None else algo.hidden
+    if any(width % 2 for width in widths):
+        return "batches"
     symmetric = defaults.symmetric_networks
     if cfg.warm_start is not None:
         earlier = getattr(read_checkpoint(cfg.warm_start).get("cfg"), "algo", None)

@@ -67,7 +67,8 @@ def load_warm_start(
 
     Raises:
         ValueError: If the earlier run has another robot, other actions, wider networks or another
-            algorithm, or has no observation in common with the task.
+            algorithm, or has no observation in common with the task; or if its networks do not
+            treat left and right equally, and those of the algorithm must.
     """
     source_id = checkpoint["task_id"]
     networks = _networks_of(checkpoint["algorithm"])

@@ -11,7 +11,7 @@ import pytest
 from legged_envs import cli
 from legged_envs.cli.command_line import parse_options
 from legged_envs.safe_benchmark.method import command_of
-from legged_envs.safe_benchmark.method_options import method_name, read_method
+from legged_envs.safe_benchmark.method_options import method_name, read_method, read_trained
 from legged_envs.safe_benchmark.methods import find_methods, shipped_methods
 from legged_envs.safe_benchmark.options import BenchmarkCfg
 from legged_envs.safe_benchmark.plan import plan_runs, trial_runs
@@ -131,6 +131,12 @@ def test_every_option_of_ppo_is_read_back_from_a_name():
         "cat,schedule=adaptive,amp.weight=0.5,constraint.initial-probability=1e-05,gamma=0.9,"
         "hidden=32+16,symmetry=off"
     )
+
+
+@pytest.mark.parametrize(("mirror", "symmetry"), [(True, "batches"), (False, "off")])
+def test_options_of_an_earlier_version_are_read(mirror, symmetry):
+    trained = {"mirror": mirror, "gamma": 0.9}
+    assert read_trained(trained) == PPOCfg(symmetry=symmetry, gamma=0.9)
 
 
 def test_all_methods_are_those_of_the_command_line_and_the_wrappers():

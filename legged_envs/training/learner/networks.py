@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from rsl_rl.modules import MLP
@@ -12,7 +12,8 @@ from torch import nn
 from legged_envs.training.learner.normalization import Normalization
 
 
-class Image(Protocol):
+@dataclass(frozen=True)
+class Image:
     """Mirror image of a vector: entry i is ``sign[i]`` times the entry ``index[i]``."""
 
     index: torch.Tensor
@@ -40,7 +41,7 @@ class Network(nn.Module):
 
         self.images: tuple[Image, Image] | None = None
         """Mirror images of observations and outputs, if mirrored observations give mirrored
-        outputs. None: they need not."""
+        outputs. None: the network may treat left and right differently."""
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
         """Return the outputs for observations. Shape: (n, size) → (n, outputs)."""

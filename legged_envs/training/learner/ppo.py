@@ -12,8 +12,10 @@ from legged_envs.training.learner.constraint_methods.method import Sample, clipp
 from legged_envs.training.learner.constraints import CostPart
 from legged_envs.training.learner.inputs import Inputs
 from legged_envs.training.learner.learner import Learner, means
+from legged_envs.training.learner.networks import Network
 from legged_envs.training.learner.part import Part, Pass, Step
 from legged_envs.training.learner.settings import PPOSettings
+from legged_envs.training.learner.symmetry import restore_symmetry
 
 LEARNING_RATES = (1e-5, 1e-2)
 """Smallest and largest learning rate of the adaptive schedule, as in rsl_rl."""
@@ -261,6 +263,7 @@ class PPO(Learner):
                     loss = loss + self.cfg.value_loss * terms["cost_value"]
                 self._descend(loss)
                 rows.append(terms)
+        self._restore_symmetry()
         self._update_normalizers()
         self.storage.clear()
         self.iteration += 1
@@ -373,6 +376,12 @@ class PPO(Learner):
             self.learning_rate = min(highest, self.learning_rate * ADAPTATION)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
+
+    def _restore_symmetry(self) -> None:
+        """Remove rounding errors from networks that treat left and right equally."""
+        for network in self._networks.values():
+            if isinstance(network, Network) and network.images is not None:
+                restore_symmetry(network)
 
     def _update_normalizers(self) -> None:
         # The running statistics change last, so that the update normalizes the rollout exactly as

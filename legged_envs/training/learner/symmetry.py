@@ -8,42 +8,21 @@ https://arxiv.org/abs/2403.17320.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import nn
 
+from legged_envs.mdp.symmetry import Mirror
 from legged_envs.training.learner.networks import Actor, Image, Network
 from legged_envs.training.learner.normalization import Normalization
 
+SymmetricPart = Callable[[torch.Tensor], torch.Tensor]
+"""Function of a parameter or its gradient that returns the mean of it and its mirror image."""
 
-class Halves:
-    """Mirror image of a hidden layer: its two halves are exchanged.
-
-    Args:
-        width: Number of units of the layer. It must be even.
-    """
-
-    def __init__(self, width: int):
-        self.index = torch.arange(width).roll(width // 2)
-        """Index of the partner of each unit. Shape: (width,), int64."""
-        self.sign = torch.ones(width)
-        """Sign of each unit: 1. Shape: (width,)."""
-
-
-class Unchanged:
-    """Mirror image of values, which are the same for a state and its mirror image.
-
-    Args:
-        size: Number of values.
-    """
-
-    def __init__(self, size: int):
-        self.index = torch.arange(size)
-        """Index of each value. Shape: (size,), int64."""
-        self.sign = torch.ones(size)
-        """Sign of each value: 1. Shape: (size,)."""
+ROUNDING = 1e-5
+"""Largest difference between a symmetric parameter and its mirror image."""
 
 
 class SymmetricNormalization(Normalization):
@@ -59,7 +38,7 @@ class SymmetricNormalization(Normalization):
 
     def __init__(self, size: int, image: Image):
         super().__init__(size)
-        # Not a part of checkpoints: these are those of any other network.
+        # Not saved, so that checkpoints of symmetric networks have the entries of all others.
         self.register_buffer("index", image.index, persistent=False)
         self.register_buffer("sign", image.sign, persistent=False)
 
@@ -76,11 +55,16 @@ class SymmetricNormalization(Normalization):
         self._std = self._var.sqrt()
 
 
-def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None) -> None:
-    """Give a network the symmetry, and keep it during the training.
+def image_of(mirror: Mirror) -> Image:
+    """Return the mirror image of observations or actions."""
+    return Image(mirror.index, mirror.sign)
 
-    Weights and gradients are averaged with their mirror images. All steps of Adam are elementwise,
-    so that weights whose gradients are symmetric stay symmetric.
+
+def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None) -> None:
+    """Make a network treat left and right equally, also in its gradients.
+
+    Weights and gradients are averaged with their mirror images, so that the steps of an optimizer
+    keep the symmetry up to rounding. :func:`restore_symmetry` removes the rounding errors.
 
     Args:
         network: Network with newly initialized weights. It is changed.
@@ -92,32 +76,50 @@ def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None
         ValueError: If a hidden layer has an odd number of units.
     """
     if outputs is None:
-        outputs = Unchanged(network.mlp[-1].out_features)
+        size = network.mlp[-1].out_features
+        outputs = Image(torch.arange(size), torch.ones(size))
     network.obs_normalizer = SymmetricNormalization(len(inputs.index), inputs)
     network.images = (inputs, outputs)
-    for layer, before, after in _layers(network, inputs, outputs):
-        weight = partial(_symmetric_part, after=after, before=before)
-        bias = partial(_symmetric_part, after=after)
-        with torch.no_grad():
-            # The mean of two independent weights has half of their variance.
-            layer.weight.copy_(math.sqrt(2.0) * weight(layer.weight))
-            layer.bias.copy_(bias(layer.bias))
-        layer.weight.register_hook(weight)
-        layer.bias.register_hook(bias)
-    if isinstance(network, Actor):
-        # Standard deviations have no sign: only their joints are exchanged.
-        network.distribution.std_param.register_hook(
-            lambda gradient: 0.5 * (gradient + gradient[outputs.index.to(gradient.device)])
-        )
+    for layer, _, _ in _layers(network, inputs, outputs):
+        # The mean of two independent weights has half of their variance.
+        layer.weight.data.mul_(math.sqrt(2.0))
+    restore_symmetry(network)
+    for parameter, symmetric_part in _parameters(network):
+        parameter.register_hook(symmetric_part)
 
 
+@torch.no_grad()
+def restore_symmetry(network: Network) -> None:
+    """Replace the parameters of a network of :func:`make_symmetric` by their symmetric parts."""
+    for parameter, symmetric_part in _parameters(network):
+        parameter.copy_(symmetric_part(parameter))
+
+
+@torch.no_grad()
 def is_symmetric(network: Network) -> bool:
-    """Return whether a network that :func:`make_symmetric` changed still has the symmetry."""
-    assert network.images is not None, "make_symmetric() comes before is_symmetric()"
-    for layer, before, after in _layers(network, *network.images):
-        if not torch.equal(layer.weight, _symmetric_part(layer.weight, after, before)):
+    """Return whether the parameters of a network of :func:`make_symmetric` are symmetric, up to
+    rounding."""
+    for parameter, symmetric_part in _parameters(network):
+        if not torch.allclose(parameter, symmetric_part(parameter), rtol=0.0, atol=ROUNDING):
             return False
     return True
+
+
+def _parameters(network: Network) -> list[tuple[torch.Tensor, SymmetricPart]]:
+    """Return each parameter of a network, and the function that returns its symmetric part."""
+    assert network.images is not None, "make_symmetric() comes first"
+    inputs, outputs = network.images
+    parameters: list[tuple[torch.Tensor, SymmetricPart]] = []
+    for layer, before, after in _layers(network, inputs, outputs):
+        weight = partial(_symmetric_part, after=after, before=before)
+        parameters.append((layer.weight, weight))
+        parameters.append((layer.bias, partial(_symmetric_part, after=after)))
+    if isinstance(network, Actor):
+        # Standard deviations have no sign: only their joints are exchanged.
+        joints = Image(outputs.index, torch.ones_like(outputs.sign))
+        std = network.distribution.std_param
+        parameters.append((std, partial(_symmetric_part, after=joints)))
+    return parameters
 
 
 def _layers(
@@ -127,14 +129,13 @@ def _layers(
     linear: Sequence[nn.Linear] = [
         module for module in network.mlp.modules() if isinstance(module, nn.Linear)
     ]
-    images: list[Image] = [inputs]
+    images = [inputs]
     for layer in linear[:-1]:
-        if layer.out_features % 2:
-            raise ValueError(
-                "symmetric networks have hidden layers of an even width, "
-                f"got {layer.out_features}: give even --hidden, or --symmetry batches"
-            )
-        images.append(Halves(layer.out_features))
+        width = layer.out_features
+        if width % 2:
+            raise ValueError(f"symmetric networks have hidden layers of even widths, got {width}")
+        # Mirroring exchanges the two halves of the units.
+        images.append(Image(torch.arange(width).roll(width // 2), torch.ones(width)))
     images.append(outputs)
     return list(zip(linear, images[:-1], images[1:], strict=True))
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from legged_envs.envs import make_core
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.policy import load_policy
+from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import (
@@ -132,7 +133,26 @@ def test_what_a_scheme_learns_gets_better_on_the_same_robots(name: str) -> None:
     assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
 
 
-@pytest.mark.parametrize("name", ["ee", "dreamwaq", "him"])
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_encoder_learns_in_the_first_passes(epochs: int) -> None:
+    trainer = trainer_of(options_of("ee", encoder_epochs=epochs))
+    scheme = scheme_of(trainer)
+    seen = []
+    loss = scheme.loss
+    scheme.loss = lambda done: (seen.append(done.epoch), loss(done))[1]
+    trainer.iterate()
+    assert seen == [0, 0, 1, 1][: 2 * epochs]
+
+
+def test_encoders_of_earlier_versions_learn_in_all_passes(tmp_path: Path) -> None:
+    iterate(trainer_of(options_of("ee"), tmp_path), 1).save()
+    checkpoint = read_checkpoint(tmp_path)
+    del checkpoint["cfg"].algo.encoder_epochs
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    assert read_checkpoint(tmp_path)["cfg"].algo.encoder_epochs == 2
+
+
+@pytest.mark.parametrize("name", ["ee", "dreamwaq", "him", "cts"])
 def test_the_policy_learns_with_the_codes_that_robots_acted_on(name: str) -> None:
     """The encoder learns beside the policy. New codes would look like a change of the policy."""
     trainer = trainer_of(options_of(name, symmetry="off", encoder_epochs=2))
