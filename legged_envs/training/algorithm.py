@@ -131,7 +131,10 @@ def _make_ppo(
     upper_body_noise: float,
     style: Callable[[RobotCfg], Sequence[Motion]],
 ) -> PPO:
-    """Make PPO for a task that has no reference motions, with the parts that its options name."""
+    """Make PPO for a task that has no reference motions: actor, critics and parts.
+
+    The options decide about the parts: mirrored mini-batches, constraints, a scheme and bonuses.
+    """
     assert ppo.init_std is not None and ppo.hidden is not None, "prepare() completes the options"
     core = unwrap(env.env)
     observation = env.get_observations()
@@ -147,7 +150,8 @@ def _make_ppo(
     if ppo.symmetry != "off" and not has_memory:
         mirror = _mirrored_half(core, actor_inputs, critic_inputs)
         if mirror is None:
-            # The checkpoint says what was trained, for a run that starts with its networks.
+            # The task has no mirror image. Checkpoints hold these options, and a later run that
+            # starts from one reads whether its networks are symmetric.
             ppo.symmetry = "off"
     parts: list[Part] = []
     if mirror is not None and ppo.symmetry == "batches":

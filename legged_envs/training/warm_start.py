@@ -135,7 +135,11 @@ def _check_same_robot(
 
 
 def _check_symmetry(model: Any, place: Path) -> None:
-    """Check that networks that treat left and right equally start with symmetric weights."""
+    """Check that a network of ``--symmetry networks`` received symmetric weights from a run.
+
+    Raises:
+        ValueError: If the networks of the run at ``place`` are not symmetric.
+    """
     if isinstance(model, Network) and model.images is not None and not is_symmetric(model):
         raise ValueError(
             f"the networks of {str(place)!r} do not treat left and right equally: leave out "

@@ -56,7 +56,7 @@ class SymmetricNormalization(Normalization):
 
 
 def image_of(mirror: Mirror) -> Image:
-    """Return the mirror image of observations or actions."""
+    """Return the indices and signs of a mirror, as :func:`make_symmetric` takes them."""
     return Image(mirror.index, mirror.sign)
 
 
@@ -90,7 +90,10 @@ def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None
 
 @torch.no_grad()
 def restore_symmetry(network: Network) -> None:
-    """Replace the parameters of a network of :func:`make_symmetric` by their symmetric parts."""
+    """Remove the rounding errors of optimizer steps from a network of :func:`make_symmetric`.
+
+    Each parameter becomes the mean of itself and its mirror image.
+    """
     for parameter, symmetric_part in _parameters(network):
         parameter.copy_(symmetric_part(parameter))
 
@@ -125,7 +128,11 @@ def _parameters(network: Network) -> list[tuple[torch.Tensor, SymmetricPart]]:
 def _layers(
     network: Network, inputs: Image, outputs: Image
 ) -> list[tuple[nn.Linear, Image, Image]]:
-    """Return each layer of a network, with the mirror images of its inputs and its outputs."""
+    """Return each linear layer of a network, with the mirror images of its inputs and its outputs.
+
+    Raises:
+        ValueError: If a hidden layer has an odd number of units.
+    """
     linear: Sequence[nn.Linear] = [
         module for module in network.mlp.modules() if isinstance(module, nn.Linear)
     ]

@@ -48,8 +48,11 @@ class MixedActor(TeacherActor):
         return [history, privileged, role, self.network.code(history)]
 
     def code(self, *normalized: torch.Tensor) -> torch.Tensor:
-        """Return the teacher's code for teacher robots, and the student's code for the others.
-        Shape: (n, latent)."""
+        """Return the code that the policy acts on. Shape: (n, latent).
+
+        Robots with role 1 have the code that the teacher's encoder makes of their privileged
+        observations, and all others have the student's code, the last of the arguments.
+        """
         _, privileged, role, student = normalized
         return torch.where(role > 0.5, self.teacher_code(privileged), student)
 

@@ -85,7 +85,11 @@ class Scheme(Part, ABC):
         return Kept(observation[group], self.cfg.steps_per_env, mirror)
 
     def learn(self, done: Pass) -> Loss:
-        """Make one step of the scheme's optimizer, in the first passes over a rollout."""
+        """Train the encoder on a mini-batch in the first ``encoder_epochs`` passes over a rollout.
+
+        The encoder has an optimizer of its own, so that no loss is returned to PPO's, only numbers
+        to report.
+        """
         if done.epoch >= self.cfg.encoder_epochs:
             return None, {}
         loss, numbers = self.loss(done)

@@ -53,8 +53,8 @@ class TeacherActor(HistoryActor):
 
     @torch.no_grad()
     def normalize(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """Return the arguments of :meth:`evaluate`: normalized history, and privileged
-        observations."""
+        """Return the arguments of :meth:`evaluate`: the history and the privileged observations,
+        both normalized."""
         history, privileged = inputs
         return [self.network.normalized(history), self.privileged_normalizer(privileged)]
 
