@@ -240,8 +240,8 @@ def _integer_seed(value: Any, seed: object) -> int:
         number = operator.index(value)
     except TypeError:
         number = None
-    # A bool has an index too, but reset(seed=True) is a mistake.
-    if number is None or isinstance(value, bool):
+    # A bool has an index too, also NumPy's before NumPy 2, but reset(seed=True) is a mistake.
+    if number is None or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
     return number
 

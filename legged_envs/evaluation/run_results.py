@@ -190,13 +190,26 @@ def _read_rows(path: Path) -> list[dict[str, float]]:
                 f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
             ) from error
         # A row that is not an object fails where its numbers are read.
-        if isinstance(row, dict) and not all(map(_is_number, row.values())):
+        if isinstance(row, dict) and not _has_numbers_by_name(row):
             raise ValueError(
                 f"{str(path)!r}, line {number}, must be numbers by name, "
                 f"got {shorten(line, 100)}: delete the line"
             )
         rows.append(row)
     return rows
+
+
+def _has_numbers_by_name(row: dict[str, object]) -> bool:
+    return all(map(_is_writable, row)) and all(map(_is_number, row.values()))
+
+
+def _is_writable(name: str) -> bool:
+    """Return False if a name has half of a surrogate pair, which no file in UTF-8 can hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_number(value: object) -> bool:

@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -101,7 +102,7 @@ def test_a_run_tells_its_curve_and_what_made_it(run):
     first, second = json.loads((run / "about.json").read_text())
     assert (first["update"], second["update"]) == (0, 1)
     assert (
-        first["versions"]["torch"] == torch.__version__
+        first["versions"]["torch"] == version("torch")
         and f"{os.cpu_count()} cores" in first["hardware"]
     )
     assert all(
