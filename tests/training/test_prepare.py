@@ -33,7 +33,7 @@ def completed(cfg):
     ("task_id", "usual"),
     [
         (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97, "networks")),
-        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99, "networks")),
+        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99, "batches")),
         ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99, "batches")),
         ("Legged/K1-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99, "batches")),
         ("Legged/G1-Rough-v0", ((256, 128), 0.4, 0.0005, 0.99, 0.99, "batches")),
