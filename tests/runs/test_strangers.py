@@ -282,6 +282,14 @@ def test_a_broken_value_is_one_line(
     assert not (tmp_path / "p.html").exists()
 
 
+def test_a_curve_with_a_name_that_no_file_can_hold_is_refused_by_its_line(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    rows = [ROW, ROW | {"cost/\ud800": 1.0}]
+    (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match="curve.jsonl', line 2, must be numbers by name"):
+        Run(folder).last  # noqa: B018
+
+
 def test_a_curve_of_earlier_versions_is_read(tmp_path: Path) -> None:
     folder = checkpoint(run_folder(tmp_path / "run"), curve=[ROW | {"steps_per_second": 1.0}])
     assert Run(folder).last["reward"] == 1.0
