@@ -286,7 +286,7 @@ def test_a_curve_with_a_name_that_no_file_can_hold_is_refused_by_its_line(tmp_pa
     folder = run_folder(tmp_path / "run")
     rows = [ROW, ROW | {"cost/\ud800": 1.0}]
     (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match="curve.jsonl', line 2, must be numbers by name"):
+    with pytest.raises(ValueError, match=r"curve\.jsonl', line 2, must be numbers by name"):
         Run(folder).last  # noqa: B018
 
 
