@@ -236,11 +236,20 @@ def check_seed(seed: object, num_envs: int) -> int | list[int] | None:
 
 
 def _integer_seed(value: Any, seed: object) -> int:
+    """Return one seed as an integer.
+
+    Args:
+        value: The seed, or one entry if ``seed`` is a list.
+        seed: Whole argument ``seed`` of ``reset``, for the error message.
+
+    Raises:
+        TypeError: If ``value`` is not an integer.
+    """
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    # A bool has an index too, also NumPy's before NumPy 2, but reset(seed=True) is a mistake.
+    # operator.index accepts a bool, before NumPy 2 also NumPy's, but reset(seed=True) is a mistake.
     if number is None or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
     return number

@@ -176,20 +176,24 @@ class Run:
 
 
 def _read_rows(path: Path) -> list[dict[str, float]]:
-    """Return the rows of a learning curve, a line of JSON each."""
+    """Return the rows of a learning curve, a line of JSON each.
+
+    A last line without a line break is left out, because the training may still be writing it.
+
+    Raises:
+        ValueError: If a line is not JSON, or if an object in it does not have numbers by name.
+    """
     rows = []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    # Only line breaks end a row. str.splitlines would also cut a name that has a U+2028.
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     for number, line in enumerate(lines, start=1):
-        # The last line may be half written.
-        if not line.endswith("\n"):
-            continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r}, line {number}, is not a row of a curve: {error}"
             ) from error
-        # A row that is not an object fails where its numbers are read.
+        # A row that is not an object is refused where its numbers are read.
         if isinstance(row, dict) and not _has_numbers_by_name(row):
             raise ValueError(
                 f"{str(path)!r}, line {number}, must be numbers by name, "

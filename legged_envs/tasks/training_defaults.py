@@ -100,8 +100,8 @@ def quadruped_rough_training(iterations: int = 1300) -> TrainingDefaults:
     """Return the training defaults of a quadruped on rough ground.
 
     Args:
-        iterations: Number of updates. 1300 updates of 768 robots are 24 M steps: an hour on two
-            cores.
+        iterations: Number of updates. 1300 updates, each with 24 steps of 768 robots, are 24 M
+            steps: an hour on two cores.
     """
     return TrainingDefaults(
         iterations=iterations,

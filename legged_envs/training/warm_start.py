@@ -135,10 +135,12 @@ def _check_same_robot(
 
 
 def _check_symmetry(model: Any, place: Path) -> None:
-    """Check that a network of ``--symmetry networks`` received symmetric weights from a run.
+    """Check that a network is symmetric after loading weights, if ``--symmetry networks`` made it.
+
+    Other networks pass.
 
     Raises:
-        ValueError: If the networks of the run at ``place`` are not symmetric.
+        ValueError: If the weights of the run at ``place`` are not symmetric.
     """
     if isinstance(model, Network) and model.images is not None and not is_symmetric(model):
         raise ValueError(

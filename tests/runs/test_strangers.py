@@ -290,6 +290,13 @@ def test_a_curve_with_a_name_that_no_file_can_hold_is_refused_by_its_line(tmp_pa
         Run(folder).last  # noqa: B018
 
 
+def test_a_name_with_a_line_separator_does_not_end_a_row(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    row = json.dumps(ROW | {"cost/\u2028": 1.0}, ensure_ascii=False)
+    (folder / "curve.jsonl").write_text(row + "\n", encoding="utf-8")
+    assert Run(folder).last["cost/\u2028"] == 1.0
+
+
 def test_a_curve_of_earlier_versions_is_read(tmp_path: Path) -> None:
     folder = checkpoint(run_folder(tmp_path / "run"), curve=[ROW | {"steps_per_second": 1.0}])
     assert Run(folder).last["reward"] == 1.0

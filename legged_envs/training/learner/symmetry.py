@@ -56,7 +56,10 @@ class SymmetricNormalization(Normalization):
 
 
 def image_of(mirror: Mirror) -> Image:
-    """Return the indices and signs of a mirror, as :func:`make_symmetric` takes them."""
+    """Return how a mirror exchanges left and right, as :func:`make_symmetric` takes it.
+
+    Entry i of the mirror image of a vector v is ``sign[i] * v[index[i]]``.
+    """
     return Image(mirror.index, mirror.sign)
 
 
@@ -90,7 +93,7 @@ def make_symmetric(network: Network, inputs: Image, outputs: Image | None = None
 
 @torch.no_grad()
 def restore_symmetry(network: Network) -> None:
-    """Remove the rounding errors of optimizer steps from a network of :func:`make_symmetric`.
+    """Remove the asymmetry that rounding in optimizer steps leaves in a symmetric network.
 
     Each parameter becomes the mean of itself and its mirror image.
     """

@@ -48,10 +48,12 @@ class MixedActor(TeacherActor):
         return [history, privileged, role, self.network.code(history)]
 
     def code(self, *normalized: torch.Tensor) -> torch.Tensor:
-        """Return the code that the policy acts on. Shape: (n, latent).
+        """Return the latent code that the policy acts on. Shape: (n, latent).
 
-        Robots with role 1 have the code that the teacher's encoder makes of their privileged
-        observations, and all others have the student's code, the last of the arguments.
+        Args:
+            normalized: The tensors of :meth:`normalize`: history (not used), privileged
+                observations, the role of each robot with shape (n, 1), and the student's code.
+                A robot with role 1 has the teacher's code, a robot with role 0 the student's.
         """
         _, privileged, role, student = normalized
         return torch.where(role > 0.5, self.teacher_code(privileged), student)

@@ -87,8 +87,9 @@ class Scheme(Part, ABC):
     def learn(self, done: Pass) -> Loss:
         """Train the encoder on a mini-batch in the first ``encoder_epochs`` passes over a rollout.
 
-        The encoder has an optimizer of its own, so that no loss is returned to PPO's, only numbers
-        to report.
+        Returns:
+            None in place of a loss for PPO's optimizer, because the encoder has its own optimizer,
+            and numbers to report.
         """
         if done.epoch >= self.cfg.encoder_epochs:
             return None, {}
