@@ -121,8 +121,9 @@ class Ground(Stateful):
     def height(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the height of the ground at points (x, y), m.
 
-        It is the surface with which robots collide. Each cell has two triangles, which are divided
-        by the diagonal from the corner with the smallest x and y.
+        It is the surface with which robots collide, except at the vertical faces of boxes
+        (``TerrainCfg.vertical_risers``), where it falls over a cell. Each cell has two triangles,
+        which are divided by the diagonal from the corner with the smallest x and y.
         """
         u, v, cell = self._place(x, y)
         h00, h10, h01, h11 = self._corner_heights(cell)

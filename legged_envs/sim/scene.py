@@ -1,6 +1,7 @@
 """Builds scenes: robots and objects on a ground, compiled to one MuJoCo model."""
 
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,6 +14,7 @@ from legged_envs.sim.robot_view import RobotView
 from legged_envs.sim.warnings_log import keep_no_log_file
 from legged_envs.tables import shorten
 from legged_envs.terrains import Terrain
+from legged_envs.terrains.grid import Array
 
 GROUND = "ground_floor"
 """Name of the ground's shape in the MuJoCo model."""
@@ -36,6 +38,18 @@ It is above 0, because some tasks let their robot fall.
 HEIGHTS_FILE = "terrain.bin"
 """Name of the file of a terrain's heights in a model. The format is MuJoCo's own: rows and columns
 as int32, then heights as float32, row by row."""
+SHARED_BY_GROUND = (
+    "contype",
+    "conaffinity",
+    "condim",
+    "priority",
+    "friction",
+    "solref",
+    "solimp",
+    "material",
+    "group",
+)
+"""Fields of a geom that the boxes of a terrain have from its height field."""
 FLAT_TERRAIN_HEIGHT = 1e-3
 """Height range of MuJoCo's height field for flat ground, m. MuJoCo does not accept 0."""
 PICTURE_SIZE = (1920, 1080)
@@ -141,27 +155,45 @@ def add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
-    """Replace the plane of a model by the height field of a terrain."""
-    num_x, num_y = terrain.heights.shape
+    """Replace the plane of a model by the height field and the boxes of a terrain."""
+    heights = terrain.heights
+    if terrain.collision_heights is not None:
+        heights = terrain.collision_heights
+    num_x, num_y = heights.shape
     low_x, low_y = terrain.low
     half_x = 0.5 * terrain.horizontal_scale * (num_x - 1)
     half_y = 0.5 * terrain.horizontal_scale * (num_y - 1)
-    lowest = float(terrain.heights.min())
+    lowest = float(heights.min())
     # The true range, however small: MuJoCo stretches the heights to the range that it is given.
-    span = (float(terrain.heights.max()) - lowest) or FLAT_TERRAIN_HEIGHT
+    span = (float(heights.max()) - lowest) or FLAT_TERRAIN_HEIGHT
     # MuJoCo's rows run along y, and its heights from 0 to 1 above the lowest point. They are given
     # as a file in memory: MuJoCo would take an array element by element, which is slow.
     shape = np.array([num_y, num_x], np.int32)
-    heights = (terrain.heights.T.astype(np.float64) - lowest) / span
-    data = shape.tobytes() + heights.astype(np.float32).tobytes()
+    scaled = (heights.T.astype(np.float64) - lowest) / span
+    data = shape.tobytes() + scaled.astype(np.float32).tobytes()
     spec.assets = {**spec.assets, HEIGHTS_FILE: data}
     spec.add_hfield(name="terrain", file=HEIGHTS_FILE, size=[half_x, half_y, span, 1.0])
     ground = spec.geom(GROUND)
     ground.type = mujoco.mjtGeom.mjGEOM_HFIELD
     ground.hfieldname = "terrain"
     ground.pos = [low_x + half_x, low_y + half_y, lowest]
-    # The engines' rays ignore this group: rays at the height field are computed in PyTorch.
+    # The engines' rays ignore this group: rays at the ground are computed in PyTorch.
     ground.group = 1
+    if terrain.boxes is not None:
+        _add_boxes(spec, ground, terrain.boxes)
+
+
+def _add_boxes(spec: mujoco.MjSpec, ground: Any, boxes: Array) -> None:
+    """Add the boxes of a terrain to a model, with the contacts and the looks of its ground."""
+    for i, (x, y, z, half_x, half_y, half_z) in enumerate(boxes.tolist()):
+        box = spec.worldbody.add_geom(
+            name=f"{GROUND}_box_{i}",
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            pos=[x, y, z],
+            size=[half_x, half_y, half_z],
+        )
+        for field in SHARED_BY_GROUND:
+            setattr(box, field, getattr(ground, field))
 
 
 def _add_light(spec: mujoco.MjSpec, robot: RobotCfg) -> None:

@@ -77,6 +77,13 @@ class TerrainCfg(Configuration):
     vertical_scale: float = 0.005
     """Resolution of heights, m. Heights of generated tiles are multiples of it; heights of a
     ``source`` are not rounded."""
+    vertical_risers: bool = False
+    """True: robots collide with the steps of stairs as boxes, whose faces are vertical. False: a
+    riser falls over the distance ``horizontal_scale``.
+
+    Observed heights are the same in both cases. Because each box makes physics slower, columns with
+    equal tiles are then one column of the field, on which all their robots start.
+    """
     slope_threshold: float = 0.75
     """Slope between two neighbouring points above which there is an edge, such as the edge of a
     stair.

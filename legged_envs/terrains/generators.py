@@ -12,7 +12,8 @@ second value at d = 1. Robots start on a flat platform in the middle of the tile
 step between any two tiles. Ground that climbs outwards (``slope_up``, ``stairs_up``, ``pit``)
 therefore has its middle below 0, and ground that descends outwards has its middle above 0. Walls
 are not vertical: they fall over the distance ``horizontal_scale`` between two points. A gap of n
-points is n cells wide at half of its depth.
+points is n cells wide at half of its depth. Only stairs can have vertical walls, as boxes
+(``TerrainCfg.vertical_risers``).
 
 Formulas and defaults follow LeggedGym-Ex. Kinds that LeggedGym-Ex does not have follow Isaac Lab's
 rough terrains.
@@ -21,19 +22,18 @@ rough terrains.
 import numpy as np
 
 from legged_envs.checks import check_number
-from legged_envs.terrains.grid import CELL_TOLERANCE, Array, Grid
+from legged_envs.terrains.boxes import (
+    PLATFORM,
+    STEP_HEIGHT,
+    STEP_WIDTH,
+    stairs_down_boxes,
+    stairs_up_boxes,
+)
+from legged_envs.terrains.grid import CELL_TOLERANCE, Array, Grid, Pair, value_at
 from legged_envs.terrains.kinds import GENERATORS as GENERATORS
 from legged_envs.terrains.kinds import Random
 from legged_envs.terrains.kinds import make_tile as make_tile
 from legged_envs.terrains.kinds import register_kind as register_kind
-
-Pair = tuple[float, float]
-"""Type of a parameter that depends on the difficulty d: its values at d = 0 and at d = 1."""
-
-
-def _at(difficulty: float, pair: Pair) -> float:
-    easiest, hardest = pair
-    return easiest + difficulty * (hardest - easiest)
 
 
 def flat(difficulty: float, random: Random, grid: Grid) -> Array:
@@ -66,7 +66,7 @@ def slope_down(
         platform: Side of the flat platform in the middle, as a fraction of the tile's side.
     """
     around = grid.half - np.maximum(grid.ring, grid.middle(platform))
-    return _at(difficulty, slope) * around
+    return value_at(difficulty, slope) * around
 
 
 def slope_up(
@@ -103,7 +103,7 @@ def rough(
         spacing: Distance between neighbouring random points, m.
     """
     # Highest multiple of the vertical scale within the spread.
-    steps = int(_at(difficulty, spread) / 2 / grid.vertical_scale + CELL_TOLERANCE)
+    steps = int(value_at(difficulty, spread) / 2 / grid.vertical_scale + CELL_TOLERANCE)
     # Random points are not closer than the grid's.
     cells = max(spacing / grid.horizontal_scale, 1.0)
     nodes = np.arange(np.ceil(grid.cells / cells - CELL_TOLERANCE) + 1)
@@ -162,9 +162,9 @@ def stairs_down(
     difficulty: float,
     random: Random,
     grid: Grid,
-    height: Pair = (0.05, 0.2),
-    width: float = 0.4,
-    platform: float = 3 / 8,
+    height: Pair = STEP_HEIGHT,
+    width: float = STEP_WIDTH,
+    platform: float = PLATFORM,
 ) -> Array:
     """Return the heights of square stairs around the platform that lead down outwards.
 
@@ -182,16 +182,16 @@ def stairs_down(
     middle = grid.middle(platform)
     check_number("width", width, grid.horizontal_scale, grid.half - middle)
     around = grid.half - np.maximum(grid.ring, middle)
-    return grid.rounded(_at(difficulty, height)) * np.floor(around / width + CELL_TOLERANCE)
+    return grid.rounded(value_at(difficulty, height)) * np.floor(around / width + CELL_TOLERANCE)
 
 
 def stairs_up(
     difficulty: float,
     random: Random,
     grid: Grid,
-    height: Pair = (0.05, 0.2),
-    width: float = 0.4,
-    platform: float = 3 / 8,
+    height: Pair = STEP_HEIGHT,
+    width: float = STEP_WIDTH,
+    platform: float = PLATFORM,
 ) -> Array:
     """Return the heights of square stairs around the platform that lead up outwards.
 
@@ -231,7 +231,7 @@ def obstacles(
     for start, size, factor in zip(starts, sizes, factors, strict=True):
         i, j = start
         length, width = size
-        heights[i : i + length, j : j + width] = factor * _at(difficulty, height)
+        heights[i : i + length, j : j + width] = factor * value_at(difficulty, height)
     return heights * grid.beyond(grid.middle(3 / 8))
 
 
@@ -257,7 +257,7 @@ def stones(
         gap: Width of the gaps, m, rounded down to whole cells.
         depth: Depth of the gaps, m.
     """
-    stone = int(_at(difficulty, size) / grid.horizontal_scale + CELL_TOLERANCE)
+    stone = int(value_at(difficulty, size) / grid.horizontal_scale + CELL_TOLERANCE)
     # Without the bound, coarse grids would have holes only.
     stone = max(stone, 1)
     hole = 0
@@ -294,7 +294,7 @@ def gap(
         platform: Side of the flat platform in the middle, as a fraction of the tile's side.
     """
     inner = grid.middle(platform)
-    across = _at(difficulty, width)
+    across = value_at(difficulty, width)
     # At least a cell of flat ground remains between the ditch and the edge.
     check_number("width", across, 0.0, grid.half - inner - grid.horizontal_scale)
     is_ditch = grid.beyond(inner) & ~grid.beyond(inner + across)
@@ -318,7 +318,7 @@ def pit(
         platform: Side of the platform in the middle, as a fraction of the tile's side.
     """
     is_pit = ~grid.beyond(grid.middle(platform))
-    return -_at(difficulty, depth) * is_pit
+    return -value_at(difficulty, depth) * is_pit
 
 
 def wave(
@@ -345,7 +345,7 @@ def wave(
     to_flat_ground = np.minimum(grid.ring - grid.middle(1 / 8), grid.half - grid.ring)
     rise = to_flat_ground * 2 * waves / grid.half
     surface = np.cos(k * grid.y) + np.sin(k * grid.x)
-    return _at(difficulty, amplitude) / 2 * surface * np.clip(rise, 0.0, 1.0)
+    return value_at(difficulty, amplitude) / 2 * surface * np.clip(rise, 0.0, 1.0)
 
 
 def boxes(
@@ -372,7 +372,7 @@ def boxes(
     column = np.floor(grid.x[:, 0] / width + count / 2 + CELL_TOLERANCE)
     # Indices 0 and count + 1 are the flat ground around the boxes.
     index = np.clip(column, -1, count).astype(int) + 1
-    heights = random.uniform(-1.0, 1.0, (count, count)) * _at(difficulty, height)
+    heights = random.uniform(-1.0, 1.0, (count, count)) * value_at(difficulty, height)
     with_margin = np.pad(heights, 1)
     return with_margin[np.ix_(index, index)] * grid.beyond(grid.middle(1 / 4))
 
@@ -382,7 +382,7 @@ register_kind("slope_down", slope_down)
 register_kind("rough_slope", rough_slope)
 register_kind("rough", rough)
 register_kind("rubble", rubble)
-register_kind("stairs_down", stairs_down)
+register_kind("stairs_down", stairs_down, stairs_down_boxes)
 register_kind("obstacles", obstacles)
 register_kind("stones", stones)
 register_kind("gap", gap)
@@ -390,5 +390,5 @@ register_kind("pit", pit)
 register_kind("wave", wave)
 register_kind("boxes", boxes)
 register_kind("slope_up", slope_up)
-register_kind("stairs_up", stairs_up)
+register_kind("stairs_up", stairs_up, stairs_up_boxes)
 register_kind("flat", flat)

@@ -9,6 +9,8 @@ from legged_envs.checks import check_number
 
 Array = npt.NDArray[Any]
 """Type of a NumPy array with elements of any type."""
+Pair = tuple[float, float]
+"""Type of a parameter that depends on the difficulty d: its values at d = 0 and at d = 1."""
 MAX_HEIGHT_STEP = 10.0
 """Largest height difference between neighbouring points, m. Larger ones are probably heights in
 other units."""
@@ -72,6 +74,12 @@ class Grid:
     def rounded(self, heights: Any) -> Any:
         """Return ``heights``, m, rounded to multiples of ``vertical_scale``."""
         return np.round(heights / self.vertical_scale) * self.vertical_scale
+
+
+def value_at(difficulty: float, pair: Pair) -> float:
+    """Return the value of a parameter at a difficulty from 0 to 1, between those at 0 and 1."""
+    easiest, hardest = pair
+    return easiest + difficulty * (hardest - easiest)
 
 
 def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = None) -> None:

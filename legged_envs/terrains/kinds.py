@@ -1,4 +1,4 @@
-"""The register of the kinds of tiles, and the making of a tile of one kind.
+"""The register of the kinds of tiles, and the making of a tile of one kind with its boxes.
 
 The generators of this package are in :mod:`legged_envs.terrains.generators`.
 """
@@ -28,8 +28,16 @@ GENERATORS: dict[str, Generator] = {}
 heights of the tile's points, m. Shape: (n, n), float32.
 """
 
+BoxGenerator = Callable[..., Array]
+"""Type of a function that returns boxes on a tile: ``function(difficulty, grid, **parameters)``.
 
-def register_kind(name: str, function: Generator) -> None:
+The boxes are relative to the middle of the tile. Shape: (count, 6), see ``Terrain.boxes``.
+"""
+BOXES: dict[str, BoxGenerator] = {}
+"""Functions that return the boxes of kinds of tiles, by kind. Other kinds have no boxes."""
+
+
+def register_kind(name: str, function: Generator, boxes: BoxGenerator | None = None) -> None:
     """Add a kind of tile to ``GENERATORS``, for use in ``TerrainCfg.kinds``, or replace one.
 
     The heights of ``function`` are rounded to multiples of ``vertical_scale``, and the heights of
@@ -44,6 +52,9 @@ def register_kind(name: str, function: Generator) -> None:
         name: Name of the kind.
         function: ``function(difficulty, random, grid, **parameters)``. It returns the heights of
             the points of ``grid``, a :class:`Grid`, m. Shape: (n, n).
+        boxes: ``boxes(difficulty, grid, **parameters)`` returns the boxes that robots collide with
+            if ``TerrainCfg.vertical_risers`` is True. Their tops must have the heights of
+            ``function``, and ``boxes`` the parameters of ``function``. None: there are no boxes.
     """
     parameters = list(inspect.signature(function).parameters.values())
     # The first three are difficulty, random and grid.
@@ -65,6 +76,9 @@ def register_kind(name: str, function: Generator) -> None:
         return heights.astype(np.float32)
 
     GENERATORS[name] = kind
+    BOXES.pop(name, None)
+    if boxes is not None:
+        BOXES[name] = boxes
 
 
 def _check_params(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -111,3 +125,17 @@ def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> 
     except ValueError as error:
         # The error of the generator names its parameter. The field of the configuration is added.
         raise ValueError(f"TerrainCfg.kinds[{kind!r}]: {error}") from error
+
+
+def make_boxes(cfg: TerrainCfg, grid: Grid, kind: str, row: int) -> Array:
+    """Return the boxes on one tile of a terrain, relative to the middle of the tile.
+
+    The arguments are those of :func:`make_tile`, which checks them.
+
+    Returns:
+        Boxes. Shape: (count, 6), see ``Terrain.boxes``; (0, 6) for kinds without boxes.
+    """
+    boxes = BOXES.get(cfg.kinds[kind].generator or kind)
+    if boxes is None or not cfg.vertical_risers:
+        return np.zeros((0, 6))
+    return boxes(row / cfg.rows, grid, **cfg.kinds[kind].params)

@@ -1,6 +1,7 @@
 """Report on a terrain: a table of its tiles, a picture of them and a file of their heights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -32,7 +33,8 @@ def report(
     kinds = column_kinds(cfg)
     first = levels[0] * grid.cells
     last = (levels[-1] + 1) * grid.cells
-    heights = make_terrain(cfg).heights[first : last + 1]
+    # With vertical risers, equal columns would be one column of the field.
+    heights = make_terrain(replace(cfg, vertical_risers=False)).heights[first : last + 1]
     Console().print(_make_table(cfg, grid, levels, kinds))
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)

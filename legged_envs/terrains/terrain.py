@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged_envs.terrains.boxes import lowered
 from legged_envs.terrains.cfg import TerrainCfg
 from legged_envs.terrains.generators import make_tile
 from legged_envs.terrains.grid import Array, Grid
+from legged_envs.terrains.kinds import make_boxes
 from legged_envs.terrains.sources import load_source
 
 
@@ -45,6 +47,12 @@ class Terrain:
     stair."""
     first_levels: tuple[int, int] = (0, 0)
     """Lowest and highest level (row of tiles) on which robots start at first."""
+    boxes: Array | None = None
+    """Boxes that robots collide with, in addition to the height field: x, y and z of the middle,
+    then half of the side along x, y and z, m. Shape: (count, 6). None: there are none."""
+    collision_heights: Array | None = None
+    """Heights of the height field that robots collide with, lower than ``heights`` where boxes
+    are, m. Shape: (nx, ny), float32. None: they are equal to ``heights``."""
 
     @property
     def env_length(self) -> float:
@@ -99,8 +107,17 @@ def make_terrain(cfg: TerrainCfg) -> Terrain:
         kinds = ("source",)
         tiles = [[load_source(cfg)]]
     spacing = cfg.horizontal_scale
-    # A source is continued outwards at the height of its edge; tiles end at 0.
-    field = np.pad(_join_tiles(tiles), round(cfg.border / spacing), mode="edge")
+    has_boxes = cfg.source is None and cfg.vertical_risers
+    places = shown = list(range(len(kinds)))
+    if has_boxes:
+        # Every box makes physics slower, and stairs of one level are all equal.
+        shown, places = _distinct_columns(tiles)
+        tiles = [[level[column] for column in shown] for level in tiles]
+    field = _with_border(cfg, _join_tiles(tiles))
+    boxes = collision_heights = None
+    if has_boxes:
+        boxes, lowered_tiles = _add_boxes(cfg, [kinds[column] for column in shown], tiles)
+        collision_heights = _with_border(cfg, _join_tiles(lowered_tiles))
     x, y = (1 - np.array(field.shape)) / 2 * spacing
     # ``first_levels`` may lie above the last level, and then mean the last one.
     last_level = len(tiles) - 1
@@ -110,11 +127,13 @@ def make_terrain(cfg: TerrainCfg) -> Terrain:
         heights=field,
         horizontal_scale=spacing,
         low=(float(x), float(y)),
-        origins=_tile_origins(tiles, spacing),
+        origins=_tile_origins(tiles, spacing)[:, places],
         kinds=kinds,
         size=float(shorter_side * spacing),
         slope_threshold=cfg.slope_threshold,
         first_levels=(min(low_level, last_level), min(high_level, last_level)),
+        boxes=boxes,
+        collision_heights=collision_heights,
     )
 
 
@@ -143,6 +162,46 @@ def _make_tiles(cfg: TerrainCfg, kinds: Sequence[str]) -> list[list[Array]]:
         level = [make_tile(cfg, grid, kind, row, column) for column, kind in enumerate(kinds)]
         tiles.append(level)
     return tiles
+
+
+def _distinct_columns(tiles: list[list[Array]]) -> tuple[list[int], list[int]]:
+    """Return the first of all columns with equal tiles, and the place of each column among them."""
+    shown: dict[bytes, int] = {}
+    columns = []
+    places = []
+    for column in range(len(tiles[0])):
+        content = b"".join(level[column].tobytes() for level in tiles)
+        if content not in shown:
+            shown[content] = len(shown)
+            columns.append(column)
+        places.append(shown[content])
+    return columns, places
+
+
+def _add_boxes(
+    cfg: TerrainCfg, kinds: Sequence[str], tiles: list[list[Array]]
+) -> tuple[Array, list[list[Array]]]:
+    """Return the boxes of all tiles in the world, and the tiles lowered where boxes are."""
+    grid = _make_grid(cfg)
+    spacing = cfg.horizontal_scale
+    middles = _tile_origins(tiles, spacing)
+    all_boxes = []
+    lowered_tiles = []
+    for row, level in enumerate(tiles):
+        lowered_level = []
+        for column, tile in enumerate(level):
+            boxes = make_boxes(cfg, grid, kinds[column], row)
+            lowered_level.append(lowered(tile, boxes, grid.x, grid.y))
+            boxes[:, :2] += middles[row, column, :2]
+            all_boxes.append(boxes)
+        lowered_tiles.append(lowered_level)
+    return np.concatenate(all_boxes), lowered_tiles
+
+
+def _with_border(cfg: TerrainCfg, field: Array) -> Array:
+    """Return a field of tiles with the margin around it."""
+    # A source is continued outwards at the height of its edge; tiles end at 0.
+    return np.pad(field, round(cfg.border / cfg.horizontal_scale), mode="edge")
 
 
 def _join_tiles(tiles: list[list[Array]]) -> Array:

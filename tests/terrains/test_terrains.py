@@ -7,19 +7,24 @@ import resource
 import struct
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 
 from legged_envs import cli
-from legged_envs.sim import SceneCfg
+from legged_envs.robots import GO2
+from legged_envs.sim import SceneCfg, SimCfg
+from legged_envs.sim.scene import build_scene
 from legged_envs.terrains import (
     GENERATORS,
     Grid,
     KindCfg,
     TerrainCfg,
     check_terrain,
+    kinds,
     make_terrain,
     register_kind,
 )
@@ -369,6 +374,85 @@ def test_a_finer_field_has_the_same_formulas():
 
 
 # --- own kinds --------------------------------------------------------------------------------------------------------
+
+
+def surface_of(terrain):
+    """Return a function that casts a ray at the ground of a scene with MuJoCo: distance, m."""
+    model = build_scene(GO2, SimCfg(), None, terrain)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    ground = np.array([0, 1, 0, 0, 0, 0], np.uint8)
+
+    def cast(start, direction):
+        return mujoco.mj_ray(
+            model, data, np.array(start), np.array(direction), ground, 1, -1, np.zeros(1, np.int32)
+        )
+
+    return cast
+
+
+STAIRS = TerrainCfg(
+    {"stairs_up": KindCfg(params={"width": 0.31}), "stairs_down": KindCfg()},
+    rows=3,
+    columns=2,
+    border=1.0,
+    vertical_risers=True,
+)
+
+
+@pytest.mark.parametrize("cell", [0.1, 0.05])
+@pytest.mark.parametrize(("column", "sign", "width"), [(0, -1.0, 0.31), (1, 1.0, 0.4)])
+def test_stairs_of_boxes_are_flat_up_to_their_vertical_faces(column, sign, width, cell):
+    terrain = make_terrain(replace(STAIRS, horizontal_scale=cell))
+    cast = surface_of(terrain)
+    for row in range(3):
+        middle_x, middle_y, _ = terrain.origins[row, column].tolist()
+        step = round((0.05 + row / 3 * 0.15) / UNIT) * UNIT
+        for x, y in np.random.default_rng(row).uniform(-3.999, 3.999, (500, 2)):
+            ring = max(abs(x), abs(y), 1.5)
+            height = sign * step * np.floor((4.0 - ring) / width + 1e-9)
+            fall = cast((middle_x + x, middle_y + y, 5.0), (0.0, 0.0, -1.0))
+            assert 5.0 - fall == pytest.approx(height, abs=1e-6)
+        # A ray at half of a step's height from the flat ground: from outside for stairs down, from
+        # the platform in the middle for stairs up.
+        count = int(2.5 / width + 1e-9)
+        if sign > 0.0:
+            way = cast((middle_x - 3.999, middle_y, 0.5 * step), (1.0, 0.0, 0.0))
+            assert way == pytest.approx(width - 0.001, abs=1e-6)
+        else:
+            way = cast((middle_x, middle_y, (0.5 - count) * step), (0.0, 1.0, 0.0))
+            assert way == pytest.approx(4.0 - count * width, abs=1e-6)
+
+
+def test_boxes_change_neither_observed_heights_nor_tiles_and_equal_columns_are_one():
+    cfg = TerrainCfg(rows=3, columns=10, border=2.0)
+    plain = make_terrain(cfg)
+    boxed = make_terrain(replace(cfg, vertical_risers=True))
+    assert boxed.kinds == plain.kinds
+    assert np.array_equal(boxed.origins[..., 2], plain.origins[..., 2])
+    for column, kind in enumerate(plain.kinds):
+        for row in range(3):
+            tiles = []
+            for terrain in (plain, boxed):
+                i, j = np.round((terrain.origins[row, column, :2] - terrain.low) / 0.1).astype(int)
+                tiles.append(terrain.heights[i - 40 : i + 41, j - 40 : j + 41])
+            assert np.array_equal(*tiles), (kind, row)
+    stairs = [i for i, kind in enumerate(plain.kinds) if kind == "stairs_up"]
+    assert len(stairs) == 3
+    assert (boxed.origins[:, stairs] == boxed.origins[:, stairs[:1]]).all()
+    # Six steps of a box or of four boxes, on each of three levels.
+    assert boxed.boxes.shape == (3 * 6 * (1 + 4), 6)
+    # Columns of random tiles are all different.
+    assert len(np.unique(boxed.origins[0, :, 1])) == len(plain.kinds) - 2 - 1
+
+
+def test_a_kind_of_a_user_replaces_the_boxes_too(monkeypatch):
+    monkeypatch.setattr(kinds, "GENERATORS", dict(GENERATORS))
+    monkeypatch.setattr(kinds, "BOXES", dict(kinds.BOXES))
+    register_kind("stairs_up", lambda difficulty, random, grid: np.zeros(grid.x.shape))
+    terrain = make_terrain(TerrainCfg({"stairs_up": 1.0}, 2, 2, vertical_risers=True))
+    assert len(terrain.boxes) == 0
+    assert np.array_equal(terrain.collision_heights, terrain.heights)
 
 
 def test_a_user_adds_a_kind(monkeypatch):
