@@ -12,7 +12,7 @@ import numpy as np
 
 from legged_envs.checks import check_known, check_number
 from legged_envs.terrains.cfg import TerrainCfg
-from legged_envs.terrains.grid import Array, Grid, check_heights
+from legged_envs.terrains.grid import CELL_TOLERANCE, Array, Grid, check_heights
 
 Random = np.random.Generator
 """Type of the random stream of a tile."""
@@ -135,7 +135,12 @@ def make_boxes(cfg: TerrainCfg, grid: Grid, kind: str, row: int) -> Array:
     Returns:
         Boxes. Shape: (count, 6), see ``Terrain.boxes``; (0, 6) for kinds without boxes.
     """
-    boxes = BOXES.get(cfg.kinds[kind].generator or kind)
-    if boxes is None or not cfg.vertical_risers:
+    kind_cfg = cfg.kinds[kind]
+    function = BOXES.get(kind_cfg.generator or kind)
+    if function is None or not cfg.vertical_risers:
         return np.zeros((0, 6))
-    return boxes(row / cfg.rows, grid, **cfg.kinds[kind].params)
+    difficulty = row / cfg.rows
+    all_boxes = function(difficulty, grid, **kind_cfg.params)
+    # The engines refuse boxes without size, such as the last step of stairs without a platform.
+    has_size = (all_boxes[:, 3:] > CELL_TOLERANCE).all(axis=1)
+    return all_boxes[has_size]

@@ -446,6 +446,15 @@ def test_boxes_change_neither_observed_heights_nor_tiles_and_equal_columns_are_o
     assert len(np.unique(boxed.origins[0, :, 1])) == len(plain.kinds) - 2 - 1
 
 
+def test_stairs_of_boxes_need_no_platform():
+    without = {kind: KindCfg(params={"platform": 0.0}) for kind in ("stairs_up", "stairs_down")}
+    terrain = make_terrain(replace(STAIRS, kinds=without))
+    cast = surface_of(terrain)
+    for column, sign in ((0, -1.0), (1, 1.0)):
+        x, y, _ = terrain.origins[2, column].tolist()
+        assert 5.0 - cast((x + 0.2, y, 5.0), (0.0, 0.0, -1.0)) == pytest.approx(sign * 9 * 0.15)
+
+
 def test_a_kind_of_a_user_replaces_the_boxes_too(monkeypatch):
     monkeypatch.setattr(kinds, "GENERATORS", dict(GENERATORS))
     monkeypatch.setattr(kinds, "BOXES", dict(kinds.BOXES))
