@@ -77,7 +77,12 @@ class Grid:
 
 
 def value_at(difficulty: float, pair: Pair) -> float:
-    """Return the value of a parameter at a difficulty from 0 to 1, between those at 0 and 1."""
+    """Return the value of a terrain parameter at a difficulty, linear in between.
+
+    Args:
+        difficulty: Difficulty from 0 to 1.
+        pair: Values of the parameter at the difficulties 0 and 1.
+    """
     easiest, hardest = pair
     return easiest + difficulty * (hardest - easiest)
 

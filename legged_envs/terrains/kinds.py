@@ -130,7 +130,11 @@ def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> 
 def make_boxes(cfg: TerrainCfg, grid: Grid, kind: str, row: int) -> Array:
     """Return the boxes on one tile of a terrain, relative to the middle of the tile.
 
-    The arguments are those of :func:`make_tile`, which checks them.
+    Args:
+        cfg: Configuration of the terrain, which :func:`make_tile` has checked.
+        grid: Points of the tile.
+        kind: Kind of the tile, a key of ``cfg.kinds``.
+        row: Row of the tile, its level. The difficulty is ``row / cfg.rows``.
 
     Returns:
         Boxes. Shape: (count, 6), see ``Terrain.boxes``; (0, 6) for kinds without boxes.
