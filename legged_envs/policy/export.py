@@ -9,7 +9,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.policy.card import CARD_FILE, write_card
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.metadata import Contract, missing_entries
@@ -47,7 +47,8 @@ def export(
 
     Returns:
         The paths of `policy.onnx` and `policy.safetensors`, both with the contract, and of
-        `scene.xml`, the scene of the task.
+        `scene.xml`, the scene of the task. For a policy with a height scan, stairs of the scene
+        are in its height field, also where ``TerrainCfg.vertical_risers`` makes boxes of them.
 
     Raises:
         FileNotFoundError: If there is no such policy file.
@@ -59,10 +60,10 @@ def export(
     onnx = folder / ONNX_FILE
     weights = folder / POLICY_FILE
     scene = folder / SCENE_FILE
-    # First of all: a task that cannot be exported leaves no folder behind.
-    write_scene(scene, cfg)
-    shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
     completed = complete_contract(given.contract, cfg)
+    # First of all: a task that cannot be exported leaves no folder behind.
+    write_scene(scene, _scanned(cfg) if "scan" in completed else cfg)
+    shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
     if completed != given.contract:
         _replace_contract(weights, completed)
         given = load_policy(weights)
@@ -72,6 +73,13 @@ def export(
         given = load_policy(weights)
     save_onnx(onnx, given, {"inputs": given.inputs, **given.contract})
     return onnx, weights, scene
+
+
+def _scanned(cfg: TaskCfg) -> TaskCfg:
+    """Return a task with stairs in the height field, which a control loop scans, not as boxes."""
+    if cfg.scene.terrain is None:
+        return cfg
+    return override(cfg, {"scene.terrain.vertical_risers": False})
 
 
 def _replace_contract(path: Path, contract: Contract) -> None:

@@ -417,6 +417,24 @@ def test_lookups_of_heights_are_those_of_the_environment(rough_folder: Path) -> 
     core.close()
 
 
+def test_a_policy_that_sees_the_ground_has_its_stairs_in_the_height_field(tmp_path: Path) -> None:
+    changes = {"scene.terrain.vertical_risers": True}
+    core = make_core(override(make_task_cfg(ROUGH), changes), 1)
+    (tmp_path / "run").mkdir()
+    layers = torch.nn.Sequential(torch.nn.Linear(core.group_sizes["policy"], core.actions.size))
+    entries = contract(ROUGH, core, changes=changes)
+    save_policy(tmp_path / "run" / "policy.safetensors", layers, entries)
+    core.close()
+    export(ROUGH, tmp_path / "run", tmp_path / "out")
+    ground = deploy.Ground(mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "scene.xml")))
+    points = np.random.default_rng(0).uniform(-70.0, 70.0, (4000, 2))
+    x, y = torch.from_numpy(points).float().T
+    with_stairs = make_core(make_task_cfg(ROUGH), 1)
+    off = abs(ground(points, "lowest") - with_stairs.sim.ground.lowest(x, y).numpy())
+    assert (off > 1e-4).mean() < 2e-3
+    with_stairs.close()
+
+
 def test_the_contract_says_what_was_met_in_training() -> None:
     about = contract(GO2, make_core(make_task_cfg(GO2), 1))
     training = about["training"]
