@@ -25,7 +25,7 @@ import gymnasium as gym
 import pytest
 import torch
 from safetensors import safe_open
-from terminal import make_terminal, same_on_every_page
+from terminal import HAS_TESTED_VERSIONS, make_terminal, same_on_every_page
 
 from legged_envs import cli
 from legged_envs.policy.header import read_evaluation
@@ -122,6 +122,8 @@ def test_what_a_page_shows_runs(page, terminal, request, capsys):
     ],
 )
 def test_a_command_that_is_wrong_is_found(line, terminal):
+    if line.startswith("pip ") and not HAS_TESTED_VERSIONS:
+        pytest.skip("pip is tried with the versions of constraints.txt")
     with pytest.raises((AssertionError, ImportError)):
         terminal.run(line)
 
@@ -275,6 +277,9 @@ def build_site(folder: Path) -> None:
 
 
 def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path, monkeypatch):
+    pytest.importorskip(
+        "legged_envs.wrappers.adapters.omnisafe", reason="make omnisafe", exc_type=ImportError
+    )
     # Without Node.js it builds sooner; tests/docs/test_browser.py is the test of what that makes.
     monkeypatch.setenv("PATH", str(tmp_path))
     build_site(site := tmp_path / "site")

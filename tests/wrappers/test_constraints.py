@@ -496,7 +496,7 @@ def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
             adapted.append(to_numpy(core.adapted))
         traces.append(trace)
     assert_same(*traces)
-    # The exponential functions of NumPy 1.26 and PyTorch differ in the last bit.
+    # The exponential functions of NumPy and PyTorch differ in the last bit.
     np.testing.assert_allclose(adapted[:30], adapted[30:], rtol=3e-7)
     assert any(step[3] % NUM_ENVS for step in traces[0]), "some rows of a step did not count"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -88,9 +87,8 @@ ALONE: dict[str, Callable[..., VectorEnv]] = {
     "NormalizeObservation": theirs.NormalizeObservation,
     "NormalizeReward": theirs.NormalizeReward,
     "DictInfoToList": theirs.DictInfoToList,
+    "NumpyToTorch": theirs.NumpyToTorch,
 }
-with contextlib.suppress(gym.error.DependencyNotInstalled):  # Gymnasium's own needs NumPy 2.1
-    ALONE["NumpyToTorch"] = theirs.NumpyToTorch
 
 
 def make_wrapped(name: str, limit: int, grouped: bool) -> gym.Env:

@@ -781,6 +781,8 @@ def test_rewards_are_scaled_by_the_statistics_of_all_episodes(mode, kind, scale)
 
 def test_rewards_equal_those_of_gymnasiums_wrapper_where_no_episode_terminates():
     """At a termination, Gymnasium's wrapper takes the last reward as the return, and its count starts at 0.0001."""
+    if gym.__version__.startswith("1.2."):
+        pytest.skip("Gymnasium 1.2 continues the return of an episode that was truncated")
     ours = RewardNormalize(sync(SAME_STEP, LongWalk), clip=1e9)
     theirs = NormalizeReward(sync(SAME_STEP, LongWalk))
     ours.reset(seed=3)
@@ -834,7 +836,8 @@ def test_a_reset_that_the_environment_refuses_changes_nothing(wrapper, assert_sa
         _, _, terminated, truncated, _ = env.step(np.zeros((NUM_ENVS, 1), np.float32))
         ended = terminated | truncated
     before = copy.deepcopy(env.state_dict())
-    with pytest.raises(TypeError, match="bool"):
+    # An AssertionError is that of Gymnasium 1.2.
+    with pytest.raises((TypeError, AssertionError), match="bool"):
         env.reset(options={"reset_mask": np.ones(NUM_ENVS, int)})
     assert_same(env.state_dict(), before)
 
