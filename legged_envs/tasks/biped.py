@@ -136,7 +136,10 @@ def h1_flat() -> TaskCfg:
 
 
 def h1_flat_training() -> TrainingDefaults:
-    """Return the training defaults of ``Legged/H1-Flat-v0``, as used for the shipped policy."""
+    """Return the training defaults of ``Legged/H1-Flat-v0``.
+
+    The shipped policy was trained in two stages with symmetric networks instead.
+    """
     return biped_flat_training(iterations=2200)
 
 
@@ -147,7 +150,10 @@ def t1_flat() -> TaskCfg:
 
 
 def t1_flat_training() -> TrainingDefaults:
-    """Return the training defaults of ``Legged/T1-Flat-v0``, as used for the shipped policy."""
+    """Return the training defaults of ``Legged/T1-Flat-v0``.
+
+    The shipped policy was trained in two stages with symmetric networks instead.
+    """
     return biped_flat_training(iterations=1000)
 
 
