@@ -234,6 +234,8 @@ class Terminal:
         )
         self._patch.setattr(sys, "argv", [what, *given])
         self._patch.setattr(sys, "path", [*sys.path])
+        # A script that changes it changes it for this test only.
+        self._patch.setattr(sys, "tracebacklimit", 1000, raising=False)
         try:
             if module:
                 runpy.run_module(what, run_name="__main__", alter_sys=True)

@@ -249,8 +249,8 @@ def _integer_seed(value: Any, seed: object) -> int:
         number = operator.index(value)
     except TypeError:
         number = None
-    # operator.index accepts a bool, but reset(seed=True) is a mistake.
-    if number is None or isinstance(value, bool):
+    # reset(seed=True) is a mistake, but a bool is an index, in older NumPy also NumPy's own bool.
+    if number is None or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
     return number
 
