@@ -41,7 +41,8 @@ ROOT = Path(__file__).parents[1]
 HAS_TESTED_VERSIONS = (
     f"numpy=={np.__version__}" in (ROOT / "constraints.txt").read_text().splitlines()
 )
-"""False for the lowest versions. A user's pip fetches what they lack, the pip of the tests has no network."""
+"""Whether the packages are those of constraints.txt, judged by NumPy. If not, as with the lowest versions, pip is not
+tried: it would have to download, and the tests have no network."""
 FEW = 64
 """Most environments of a batch."""
 SMALL = {
@@ -234,7 +235,7 @@ class Terminal:
         )
         self._patch.setattr(sys, "argv", [what, *given])
         self._patch.setattr(sys, "path", [*sys.path])
-        # A script that changes it changes it for this test only.
+        # Python's default, set so that the patch restores it after a script changes it.
         self._patch.setattr(sys, "tracebacklimit", 1000, raising=False)
         try:
             if module:

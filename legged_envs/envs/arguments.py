@@ -249,7 +249,7 @@ def _integer_seed(value: Any, seed: object) -> int:
         number = operator.index(value)
     except TypeError:
         number = None
-    # reset(seed=True) is a mistake, but a bool is an index, in older NumPy also NumPy's own bool.
+    # operator.index accepts a bool, and an older NumPy's bool too, but seed=True is a mistake.
     if number is None or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}")
     return number

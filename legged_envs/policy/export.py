@@ -47,8 +47,8 @@ def export(
 
     Returns:
         The paths of `policy.onnx` and `policy.safetensors`, both with the contract, and of
-        `scene.xml`, the scene of the task. For a policy with a height scan, stairs of the scene
-        are in its height field, also where ``TerrainCfg.vertical_risers`` makes boxes of them.
+        `scene.xml`, the scene of the task. If the policy has a height scan, the stairs are in the
+        scene's height field, even if ``TerrainCfg.vertical_risers`` makes them boxes in training.
 
     Raises:
         FileNotFoundError: If there is no such policy file.
@@ -61,8 +61,9 @@ def export(
     weights = folder / POLICY_FILE
     scene = folder / SCENE_FILE
     completed = complete_contract(given.contract, cfg)
-    # First of all: a task that cannot be exported leaves no folder behind.
-    write_scene(scene, _scanned(cfg) if "scan" in completed else cfg)
+    scene_cfg = _with_stairs_in_height_field(cfg) if "scan" in completed else cfg
+    # Before the other files: a task that cannot be exported leaves no folder behind.
+    write_scene(scene, scene_cfg)
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
     if completed != given.contract:
         _replace_contract(weights, completed)
@@ -75,8 +76,11 @@ def export(
     return onnx, weights, scene
 
 
-def _scanned(cfg: TaskCfg) -> TaskCfg:
-    """Return a task with stairs in the height field, which a control loop scans, not as boxes."""
+def _with_stairs_in_height_field(cfg: TaskCfg) -> TaskCfg:
+    """Return a task with its stairs in the height field instead of as boxes.
+
+    A control loop scans only the height field.
+    """
     if cfg.scene.terrain is None:
         return cfg
     return override(cfg, {"scene.terrain.vertical_risers": False})

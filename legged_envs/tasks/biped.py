@@ -138,7 +138,8 @@ def h1_flat() -> TaskCfg:
 def h1_flat_training() -> TrainingDefaults:
     """Return the training defaults of ``Legged/H1-Flat-v0``.
 
-    The shipped policy was trained in two stages with symmetric networks instead.
+    The shipped policy was not trained with these defaults, but in two stages with symmetric
+    networks: see docs/notes/training.md.
     """
     return biped_flat_training(iterations=2200)
 
@@ -152,7 +153,8 @@ def t1_flat() -> TaskCfg:
 def t1_flat_training() -> TrainingDefaults:
     """Return the training defaults of ``Legged/T1-Flat-v0``.
 
-    The shipped policy was trained in two stages with symmetric networks instead.
+    The shipped policy was not trained with these defaults, but in two stages with symmetric
+    networks: see docs/notes/training.md.
     """
     return biped_flat_training(iterations=1000)
 

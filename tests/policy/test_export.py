@@ -417,7 +417,7 @@ def test_lookups_of_heights_are_those_of_the_environment(rough_folder: Path) -> 
     core.close()
 
 
-def test_a_policy_that_sees_the_ground_has_its_stairs_in_the_height_field(tmp_path: Path) -> None:
+def test_box_stairs_are_in_the_height_field_for_a_policy_with_a_height_scan(tmp_path: Path) -> None:
     changes = {"scene.terrain.vertical_risers": True}
     core = make_core(override(make_task_cfg(ROUGH), changes), 1)
     (tmp_path / "run").mkdir()
@@ -429,10 +429,11 @@ def test_a_policy_that_sees_the_ground_has_its_stairs_in_the_height_field(tmp_pa
     ground = deploy.Ground(mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "scene.xml")))
     points = np.random.default_rng(0).uniform(-70.0, 70.0, (4000, 2))
     x, y = torch.from_numpy(points).float().T
-    with_stairs = make_core(make_task_cfg(ROUGH), 1)
-    off = abs(ground(points, "lowest") - with_stairs.sim.ground.lowest(x, y).numpy())
+    without_boxes = make_core(make_task_cfg(ROUGH), 1)
+    off = abs(ground(points, "lowest") - without_boxes.sim.ground.lowest(x, y).numpy())
+    # A point on the border of two cells may round to the other one.
     assert (off > 1e-4).mean() < 2e-3
-    with_stairs.close()
+    without_boxes.close()
 
 
 def test_the_contract_says_what_was_met_in_training() -> None:
