@@ -343,6 +343,7 @@ struct Controller {
   std::vector<std::size_t> driven;  // the joint of each action
   std::vector<Row> memory;          // of the network; an episode begins with zeros
   Gait gait;
+  std::vector<Json> trained;  // range of each component of the command
   double time = 0.0;
   std::size_t kept = 1;
   std::deque<std::map<std::string, Numbers>> past;  // the newest first
@@ -361,6 +362,9 @@ struct Controller {
     }
     if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
+    if (about.has("training") && about["training"]["commands"].kind == 'o')
+      for (const char* name : {"lin_vel_x", "lin_vel_y", "ang_vel_z"})
+        trained.push_back(about["training"]["commands"][name]);
     if (about.has("gait_command")) gait.read(about["gait_command"]);
     if (about.has("memory"))
       for (const Json& size : about["memory"].items) memory.emplace_back(static_cast<std::size_t>(size.number), 0.0f);
@@ -374,7 +378,14 @@ struct Controller {
     if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
 
-  Numbers operator()(const Numbers& command, const Measured& robot) {
+  // The command within the range of the training, beyond which the robot may fall.
+  Numbers limited(Numbers command) const {
+    for (std::size_t i = 0; i < trained.size(); ++i) command[i] = clipped(command[i], trained[i]);
+    return command;
+  }
+
+  Numbers operator()(const Numbers& asked, const Measured& robot) {
+    const Numbers command = limited(asked);
     const double w = robot.quat[0], x = robot.quat[1], y = robot.quat[2], z = robot.quat[3];
     const double stride = about.has("gait") ? time / about["gait"]["period"].number : 0.0;
     std::map<std::string, Numbers> now;
@@ -551,6 +562,9 @@ int main(int count, char** given) {
       const std::size_t equals = word.find('=');
       controller.gait.set(word.substr(0, equals), word.substr(equals + 1));
     }
+    const Numbers used = controller.limited(command);
+    if (used != command)
+      std::printf("limited to the commands of the training: %g %g %g\n", used[0], used[1], used[2]);
     Robot robot(folder + "/scene.xml", controller.about);
     std::ofstream table;
     if (words.size() > 4) table.open(words[4]);

@@ -12,6 +12,7 @@ import mujoco.viewer
 import numpy as np
 import onnxruntime
 
+COMMAND = ("lin_vel_x", "lin_vel_y", "ang_vel_z")  # of the robot, in this order
 STYLE = ("period", "clearance", "height", "pitch")  # of a gait, in this order
 
 
@@ -35,6 +36,9 @@ class Controller:  # from a command and what a robot measures to the targets of 
             about["observation_limit"],
         )
         self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
+        trained = about.get("training", {}).get("commands") or {}
+        ranges = [trained.get(name, (-np.inf, np.inf)) for name in COMMAND]
+        self.slowest, self.fastest = np.transpose(ranges)  # command of the training
         self.action, self.gait = (
             0.0 * self.scale,
             about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
@@ -69,7 +73,11 @@ class Controller:  # from a command and what a robot measures to the targets of 
             "clock_cos": np.cos(angle) * moves,
         }
 
+    def limit_command(self, command):  # beyond the commands of the training, a policy may fall
+        return np.clip(command, self.slowest, self.fastest)
+
     def __call__(self, command, quat, gyro, q, dq, scan=()):
+        command = self.limit_command(command)
         (w, x, y, z), stride, gait, about = (
             quat,
             self.time / self.gait["period"],
@@ -206,6 +214,8 @@ if __name__ == "__main__":
     command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
     np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
     controller.set_gait(**style)
+    if (command != controller.limit_command(command)).any():
+        print("limited to the commands of the training:", *controller.limit_command(command))
     robot = Robot(f"{folder}/scene.xml", controller.about)
     viewer, begin = (
         mujoco.viewer.launch_passive(robot.model, robot.data) if window else None,

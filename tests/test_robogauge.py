@@ -63,8 +63,8 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return make
 
 
-def robot_of(folder: Path, clip_commands: bool = False) -> ContractRobot:
-    control = SimpleNamespace(model_path=str(folder / "policy.onnx"), clip_commands=clip_commands)
+def robot_of(folder: Path, raw_commands: bool = False) -> ContractRobot:
+    control = SimpleNamespace(model_path=str(folder / "policy.onnx"), raw_commands=raw_commands)
     return ContractRobot(SimpleNamespace(control=control))
 
 
@@ -141,13 +141,13 @@ def test_a_robot_that_sees_the_ground_sends_the_targets_of_the_deployment_loop(
     assert kd.tolist() == [controller.about["kd"][i] for i in order]
 
 
-def test_commands_are_clipped_to_those_of_the_training_if_asked_for(
+def test_commands_are_limited_to_those_of_the_training_unless_raw_ones_are_asked_for(
     folder_of: Callable[[str], Path],
 ) -> None:
     folder = folder_of("history")
     plant = deploy.Robot(str(folder / "scene.xml"), Driver(folder / "policy.onnx").contract)
-    for clips, told in ((False, (2.0, -1.5, 2.0)), (True, (1.0, -0.5, 1.0))):
-        driven = robot_of(folder, clips)
+    for raw, told in ((True, (2.0, -1.5, 2.0)), (False, (1.0, -0.5, 1.0))):
+        driven = robot_of(folder, raw)
         names = driven.driver.contract["joint_names"]
         senses = driven.build_observation(state_of(plant, names), goal_of((2.0, -1.5, 2.0)))
         assert senses.command.tolist() == pytest.approx(told)

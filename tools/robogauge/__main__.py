@@ -193,8 +193,7 @@ def claim_folder(folder: Path, path: Path, protocol: Protocol, options: argparse
         ValueError: If it has results of another policy, or under other conditions.
     """
     about = f"{hashlib.sha256(path.read_bytes()).hexdigest()} --{protocol.name}"
-    if options.clip_commands:
-        about += " --clip-commands"
+    about += " --raw-commands" if options.raw_commands else " limited commands"
     noted = folder / ABOUT_FILE
     if noted.is_file() and noted.read_text() != about:
         raise ValueError(
@@ -250,8 +249,8 @@ def run_cell(
     words += [f"--payload={cell.payload}"]
     words += ["--seeds", *map(str, protocol.seeds)]
     words += ["--search-seeds", *map(str, protocol.search_seeds)]
-    if options.clip_commands:
-        words.append("--clip-commands")
+    if options.raw_commands:
+        words.append("--raw-commands")
     start = time.perf_counter()
     output = logs / "output.txt"
     with output.open("w") as file:
@@ -323,7 +322,9 @@ def read_options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="cells at the same time")
     parser.add_argument("--python", default=sys.executable, help="interpreter of RoboGauge")
     parser.add_argument(
-        "--clip-commands", action="store_true", help="keep commands within those of the training"
+        "--raw-commands",
+        action="store_true",
+        help="pass commands on that are beyond those of the training; examples/deploy.py does not",
     )
     options = parser.parse_args(words)
     if options.processes < 1:

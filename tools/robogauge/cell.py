@@ -40,7 +40,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--search-seeds", type=int, nargs="+", required=True)
     parser.add_argument("--logs", type=Path, required=True)
-    parser.add_argument("--clip-commands", action="store_true")
+    parser.add_argument("--raw-commands", action="store_true")
     return parser.parse_args()
 
 
@@ -68,7 +68,7 @@ def register_robot(options: argparse.Namespace) -> None:
         if robot != THEIR_ROBOT:
             continue
         cfg = functools.partial(
-            make_robot_cfg, register.robot_cfgs[name], contract, options.clip_commands
+            make_robot_cfg, register.robot_cfgs[name], contract, options.raw_commands
         )
         register.register(
             f"{ROBOT}.{terrain}",
@@ -94,13 +94,13 @@ def check_joint_order(robot: Path) -> None:
         )
 
 
-def make_robot_cfg(theirs: type, contract: dict[str, Any], clip_commands: bool) -> Any:
+def make_robot_cfg(theirs: type, contract: dict[str, Any], raw_commands: bool) -> Any:
     """Return RoboGauge's configuration of its robot with the control of a policy.
 
     Args:
         theirs: RoboGauge's configuration class. Its robot's model and commands are kept.
         contract: Contract of the policy.
-        clip_commands: True to keep commands within those of the training.
+        raw_commands: True to pass commands on that are beyond those of the training.
 
     Returns:
         The configuration.
@@ -110,7 +110,7 @@ def make_robot_cfg(theirs: type, contract: dict[str, Any], clip_commands: bool) 
     cfg.robot_class = ContractRobot.__name__
     control = cfg.control
     control.control_dt = contract["control_dt"]
-    control.clip_commands = clip_commands
+    control.raw_commands = raw_commands
     order = simulator_order(contract)
     control.default_dof_pos = [contract["default_joint_pos"][i] for i in order]
     control.p_gains = [contract["kp"][i] for i in order]

@@ -55,7 +55,7 @@ class ContractRobot:
 
     Args:
         cfg: RoboGauge's configuration of the robot. `control.model_path` is the ONNX file;
-            `control.clip_commands` says whether commands stay within those of training.
+            `control.raw_commands` says whether commands may be beyond those of the training.
 
     Raises:
         ValueError: If the contract asks for what RoboGauge does not have.
@@ -67,14 +67,11 @@ class ContractRobot:
         self._kp = np.array(contract["kp"])
         self._kd = np.array(contract["kd"])
         self._scan: dict[str, Any] = contract.get("scan", {})
-        low = [-np.inf] * len(COMMANDS)
-        high = [np.inf] * len(COMMANDS)
-        if cfg.control.clip_commands:
+        ranges = [(-np.inf, np.inf)] * len(COMMANDS)
+        if not cfg.control.raw_commands:
+            # As `examples/deploy.py` does.
             ranges = [contract["training"]["commands"][name] for name in COMMANDS]
-            low = [lowest for lowest, _ in ranges]
-            high = [highest for _, highest in ranges]
-        self._command_low = np.array(low)
-        self._command_high = np.array(high)
+        self._slowest, self._fastest = np.array(ranges).T
         check_joints(contract)
         names = contract["joint_names"]
         self._to_contract = [JOINT_ORDER.index(name) for name in names]
@@ -103,7 +100,7 @@ class ContractRobot:
         goal = goal_data.velocity_goal
         command = np.array([goal.lin_vel_x, goal.lin_vel_y, goal.ang_vel_yaw])
         senses = Senses(
-            command=np.clip(command, self._command_low, self._command_high),
+            command=np.clip(command, self._slowest, self._fastest),
             quat=body.imu.quat,
             ang_vel=body.imu.ang_vel,
             joint_pos=body.joint.pos[self._to_contract],
