@@ -49,7 +49,7 @@ def test_a_dataset_holds_what_the_vector_environment_gave(dataset):
     """As many episodes of each robot, whoever falls first, and each as a loop over the environment has it."""
     policy, generator = load_shipped_policy(GO2), torch.Generator().manual_seed(SHORT.seed)
     episodes: list[list[list[tuple]]] = [[[]] for _ in range(3)]
-    with closing(gym.make_vec(GO2, num_envs=3, cfg=SHORT.changes)) as envs:
+    with closing(gym.make_vec(GO2, num_envs=3, cfg={**policy.changes, **SHORT.changes})) as envs:
         seen, _ = envs.reset(seed=SHORT.seed)
         while any(len(own) < 3 for own in episodes):
             action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(
