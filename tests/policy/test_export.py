@@ -501,9 +501,9 @@ def test_the_example_runs_without_the_package(
 
 def test_the_loop_keeps_commands_within_those_of_the_training(folders: dict[str, Path]) -> None:
     controllers = []
-    for command in ((2.0, -1.5, 2.0), (1.0, -0.5, 1.0)):
+    for command in ((2.0, -1.5, 2.0), (1.3, -0.7, 1.5)):
         controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
-        assert controller.limit_command(command).tolist() == [1.0, -0.5, 1.0]
+        assert controller.limit_command(command).tolist() == [1.3, -0.7, 1.5]
         robot = deploy.Robot(str(folders[GO2] / "scene.xml"), controller.about)
         for _ in range(5):
             robot.write(controller(command, *robot.read()))
@@ -512,7 +512,7 @@ def test_the_loop_keeps_commands_within_those_of_the_training(folders: dict[str,
     assert beyond.observation.tolist() == within.observation.tolist()
     words = [sys.executable, str(DEPLOY), str(folders[GO2]), "2", "-0.25", "0"]
     told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert told.startswith("limited to the commands of the training: 1.0 -0.25 0.0\nafter 10.0 s")
+    assert told.startswith("limited to the commands of the training: 1.3 -0.25 0.0\nafter 10.0 s")
 
 
 @pytest.fixture(scope="module")
@@ -571,14 +571,14 @@ def test_the_loop_in_cpp_keeps_commands_within_those_of_the_training(
     program: Path, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     tables, told = [], []
-    for vx in ("2", "1"):
+    for vx in ("2", "1.3"):
         table = tmp_path / f"{vx}.csv"
         words = [str(program), str(folders[GO2]), vx, "-0.25", "0", str(table)]
         done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
         tables.append(table.read_text())
         told.append(done.stdout)
     assert tables[0] == tables[1]
-    assert told[0] == "limited to the commands of the training: 1 -0.25 0\n" + told[1]
+    assert told[0] == "limited to the commands of the training: 1.3 -0.25 0\n" + told[1]
 
 
 def test_the_loop_in_cpp_is_that_in_python(
