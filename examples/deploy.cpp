@@ -49,6 +49,9 @@ struct Json {
   }
 };
 
+// An entry that may be missing: null then.
+Json optional(const Json& from, const std::string& key) { return from.has(key) ? from[key] : Json(); }
+
 struct Parser {
   const char* at;
 
@@ -343,7 +346,7 @@ struct Controller {
   std::vector<std::size_t> driven;  // the joint of each action
   std::vector<Row> memory;          // of the network; an episode begins with zeros
   Gait gait;
-  std::vector<Json> trained;  // range of each component of the command
+  std::vector<Json> command_ranges;  // of the training, for each component of the command; null if unknown
   double time = 0.0;
   std::size_t kept = 1;
   std::deque<std::map<std::string, Numbers>> past;  // the newest first
@@ -362,9 +365,8 @@ struct Controller {
     }
     if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
-    if (about.has("training") && about["training"]["commands"].kind == 'o')
-      for (const char* name : {"lin_vel_x", "lin_vel_y", "ang_vel_z"})
-        trained.push_back(about["training"]["commands"][name]);
+    const Json trained = optional(optional(about, "training"), "commands");
+    for (const char* name : {"lin_vel_x", "lin_vel_y", "ang_vel_z"}) command_ranges.push_back(optional(trained, name));
     if (about.has("gait_command")) gait.read(about["gait_command"]);
     if (about.has("memory"))
       for (const Json& size : about["memory"].items) memory.emplace_back(static_cast<std::size_t>(size.number), 0.0f);
@@ -378,9 +380,14 @@ struct Controller {
     if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
 
-  // The command within the range of the training, beyond which the robot may fall.
+  // The command within the ranges of the training, beyond which the robot may fall. The command 0 stays possible.
   Numbers limited(Numbers command) const {
-    for (std::size_t i = 0; i < trained.size(); ++i) command[i] = clipped(command[i], trained[i]);
+    for (std::size_t i = 0; i < command.size(); ++i) {
+      if (command_ranges[i].kind != 'a') continue;
+      const Json &least = command_ranges[i].items.at(0), &most = command_ranges[i].items.at(1);
+      if (least.kind == 'd') command[i] = std::max(command[i], std::min(least.number, 0.0));
+      if (most.kind == 'd') command[i] = std::min(command[i], std::max(most.number, 0.0));
+    }
     return command;
   }
 

@@ -36,9 +36,10 @@ class Controller:  # from a command and what a robot measures to the targets of 
             about["observation_limit"],
         )
         self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
-        trained = about.get("training", {}).get("commands") or {}
-        ranges = [trained.get(name, (-np.inf, np.inf)) for name in COMMAND]
-        self.slowest, self.fastest = np.transpose(ranges)  # command of the training
+        trained = (about.get("training") or {}).get("commands") or {}
+        ranges = np.array([trained.get(name) or (None, None) for name in COMMAND], float).T
+        # Least and largest command of the training, NaN if unknown. The command 0 stays possible.
+        self.least, self.most = np.minimum(ranges[0], 0.0), np.maximum(ranges[1], 0.0)
         self.action, self.gait = (
             0.0 * self.scale,
             about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
@@ -74,7 +75,7 @@ class Controller:  # from a command and what a robot measures to the targets of 
         }
 
     def limit_command(self, command):  # beyond the commands of the training, a policy may fall
-        return np.clip(command, self.slowest, self.fastest)
+        return np.fmax(self.least, np.fmin(self.most, command))
 
     def __call__(self, command, quat, gyro, q, dq, scan=()):
         command = self.limit_command(command)
@@ -214,8 +215,9 @@ if __name__ == "__main__":
     command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
     np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
     controller.set_gait(**style)
-    if (command != controller.limit_command(command)).any():
-        print("limited to the commands of the training:", *controller.limit_command(command))
+    limited = controller.limit_command(command)
+    if (limited != command).any():
+        print("limited to the commands of the training:", *limited)
     robot = Robot(f"{folder}/scene.xml", controller.about)
     viewer, begin = (
         mujoco.viewer.launch_passive(robot.model, robot.data) if window else None,

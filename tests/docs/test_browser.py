@@ -142,7 +142,7 @@ def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
     open_page(page, site)
     page.wait_for_function(WALKS)
     commands = page.locator(".robots-speed tbody td:nth-child(3)")
-    assert commands.all_inner_texts() == ["0.60", "0.00", "0.00"]
+    assert commands.all_inner_texts() == ["0.78", "0.00", "0.00"]
     canvas = page.locator("#robots canvas")
     canvas.press("s")
     page.wait_for_function(
@@ -150,7 +150,7 @@ def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
     )
     canvas.dispatch_event("keydown", {"key": "ArrowLeft"})
     page.wait_for_function(
-        "document.querySelectorAll('#robots input[type=range]')[2].value === '0.8'"
+        "document.querySelectorAll('#robots input[type=range]')[2].value === '1.2'"
     )
     page.locator("#robots [data-do=push]").click()
     assert page.locator(".robots-costs tbody tr").count() == 4

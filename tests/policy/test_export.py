@@ -515,6 +515,29 @@ def test_the_loop_keeps_commands_within_those_of_the_training(folders: dict[str,
     assert told.startswith("limited to the commands of the training: 1.3 -0.25 0.0\nafter 10.0 s")
 
 
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        ({"commands": {"lin_vel_x": [0.5, 1.0], "lin_vel_y": [None, 0.5], "ang_vel_z": None}}, 1.0),
+        ({"commands": {"lin_vel_x": [0.5, 1.0]}}, 1.0),
+        ({"commands": None}, 9.0),
+        ({}, 9.0),
+        (None, 9.0),
+    ],
+)
+def test_the_loop_does_not_limit_by_unknown_ranges_and_never_forbids_to_stop(
+    training: dict[str, Any] | None, expected: float, tmp_path: Path
+) -> None:
+    core = environment(GO2, (0.0, 0.0, 0.0))
+    meaning = contract(GO2, core) | {"training": training}
+    layer = torch.nn.Linear(core.group_sizes["policy"], core.actions.size).requires_grad_(False)
+    core.close()
+    save_onnx(tmp_path / "policy.onnx", layer, meaning)
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    assert controller.limit_command([9.0, -9.0, 9.0]).tolist() == [expected, -9.0, 9.0]
+    assert controller.limit_command([0.0, 0.0, 0.0]).tolist() == [0.0, 0.0, 0.0]
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The loop in C++, compiled."""

@@ -67,11 +67,14 @@ class ContractRobot:
         self._kp = np.array(contract["kp"])
         self._kd = np.array(contract["kd"])
         self._scan: dict[str, Any] = contract.get("scan", {})
-        ranges = [(-np.inf, np.inf)] * len(COMMANDS)
+        trained: dict[str, Any] = {}
         if not cfg.control.raw_commands:
-            # As `examples/deploy.py` does.
-            ranges = [contract["training"]["commands"][name] for name in COMMANDS]
-        self._slowest, self._fastest = np.array(ranges).T
+            # As `examples/deploy.py` does. NaN means that a bound is unknown.
+            trained = (contract.get("training") or {}).get("commands") or {}
+        bounds = [trained.get(name) or (None, None) for name in COMMANDS]
+        ranges = np.array(bounds, dtype=np.float64).T
+        self._least = np.minimum(ranges[0], 0.0)
+        self._most = np.maximum(ranges[1], 0.0)
         check_joints(contract)
         names = contract["joint_names"]
         self._to_contract = [JOINT_ORDER.index(name) for name in names]
@@ -100,7 +103,7 @@ class ContractRobot:
         goal = goal_data.velocity_goal
         command = np.array([goal.lin_vel_x, goal.lin_vel_y, goal.ang_vel_yaw])
         senses = Senses(
-            command=np.clip(command, self._slowest, self._fastest),
+            command=np.fmax(self._least, np.fmin(self._most, command)),
             quat=body.imu.quat,
             ang_vel=body.imu.ang_vel,
             joint_pos=body.joint.pos[self._to_contract],
