@@ -49,8 +49,8 @@ struct Json {
   }
 };
 
-// An entry that may be missing: null then.
-Json optional(const Json& from, const std::string& key) { return from.has(key) ? from[key] : Json(); }
+// An entry of an object; null if it is missing, or if the object is null itself.
+Json get_or_null(const Json& from, const std::string& key) { return from.has(key) ? from[key] : Json(); }
 
 struct Parser {
   const char* at;
@@ -365,8 +365,10 @@ struct Controller {
     }
     if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
-    const Json trained = optional(optional(about, "training"), "commands");
-    for (const char* name : {"lin_vel_x", "lin_vel_y", "ang_vel_z"}) command_ranges.push_back(optional(trained, name));
+    const Json trained = get_or_null(get_or_null(about, "training"), "commands");
+    for (const char* name : {"lin_vel_x", "lin_vel_y", "ang_vel_z"}) {
+      command_ranges.push_back(get_or_null(trained, name));
+    }
     if (about.has("gait_command")) gait.read(about["gait_command"]);
     if (about.has("memory"))
       for (const Json& size : about["memory"].items) memory.emplace_back(static_cast<std::size_t>(size.number), 0.0f);
@@ -380,10 +382,10 @@ struct Controller {
     if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
 
-  // The command within the ranges of the training, beyond which the robot may fall. The command 0 stays possible.
-  Numbers limited(Numbers command) const {
+  // The command within those of the training: beyond them, a robot may fall. The command 0 is always possible.
+  Numbers limit_command(Numbers command) const {
     for (std::size_t i = 0; i < command.size(); ++i) {
-      if (command_ranges[i].kind != 'a') continue;
+      if (command_ranges[i].kind != 'a') continue;  // unknown
       const Json &least = command_ranges[i].items.at(0), &most = command_ranges[i].items.at(1);
       if (least.kind == 'd') command[i] = std::max(command[i], std::min(least.number, 0.0));
       if (most.kind == 'd') command[i] = std::min(command[i], std::max(most.number, 0.0));
@@ -392,7 +394,7 @@ struct Controller {
   }
 
   Numbers operator()(const Numbers& asked, const Measured& robot) {
-    const Numbers command = limited(asked);
+    const Numbers command = limit_command(asked);
     const double w = robot.quat[0], x = robot.quat[1], y = robot.quat[2], z = robot.quat[3];
     const double stride = about.has("gait") ? time / about["gait"]["period"].number : 0.0;
     std::map<std::string, Numbers> now;
@@ -569,10 +571,13 @@ int main(int count, char** given) {
       const std::size_t equals = word.find('=');
       controller.gait.set(word.substr(0, equals), word.substr(equals + 1));
     }
-    const Numbers used = controller.limited(command);
-    if (used != command)
-      std::printf("limited to the commands of the training: %g %g %g\n", used[0], used[1], used[2]);
+    const Numbers limited = controller.limit_command(command);
+    if (limited != command)
+      std::printf("limited to the commands of the training: %g %g %g\n", limited[0], limited[1], limited[2]);
     Robot robot(folder + "/scene.xml", controller.about);
+    // No real robot stands exactly symmetric. If it did, a policy that treats left and right equally would move both
+    // front feet at once, and could fall.
+    robot.data->qpos[robot.positions[0]] += 0.01;  // rad
     std::ofstream table;
     if (words.size() > 4) table.open(words[4]);
     if (!table) throw std::runtime_error(words[4] + " cannot be written");

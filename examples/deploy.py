@@ -12,48 +12,57 @@ import mujoco.viewer
 import numpy as np
 import onnxruntime
 
+PLAIN_TEXT = ("task_id", "robot", "action")  # entries of the contract that are not JSON
 COMMAND = ("lin_vel_x", "lin_vel_y", "ang_vel_z")  # of the robot, in this order
 STYLE = ("period", "clearance", "height", "pitch")  # of a gait, in this order
+NO_CLOCK = {"period": 1.0, "offsets": (), "swing": ()}  # for a policy without a gait clock
 
 
-class Controller:  # from a command and what a robot measures to the targets of its joints
+class Controller:
+    """From a command and what a robot measures to the targets of its joints."""
+
     def __init__(self, path):
-        self.network, self.time, self.past = onnxruntime.InferenceSession(path), 0.0, []
+        self.network = onnxruntime.InferenceSession(path)
         texts = self.network.get_modelmeta().custom_metadata_map
-        self.about = about = {
-            k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()
+        self.about = {
+            name: text if name in PLAIN_TEXT else json.loads(text) for name, text in texts.items()
         }
-        self.default, self.scale = (
-            np.array(about["default_joint_pos"]),
-            np.array(about["action_scale"]),
-        )
-        self.rest, self.limit = (
-            self.default * (np.array(about["actuators"]) == "position"),
-            about["action_limit"],
-        )
-        self.driven, self.bound = (
-            [*map(about["joint_names"].index, about["action_joints"])],
-            about["observation_limit"],
-        )
-        self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
-        trained = (about.get("training") or {}).get("commands") or {}
-        ranges = np.array([trained.get(name) or (None, None) for name in COMMAND], float).T
-        # Least and largest command of the training, NaN if unknown. The command 0 stays possible.
-        self.least, self.most = np.minimum(ranges[0], 0.0), np.maximum(ranges[1], 0.0)
-        self.action, self.gait = (
-            0.0 * self.scale,
-            about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
-        )
-        memory = about.get("memory", {})  # of the network; an episode starts with zeros
-        self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
-        self.terms = [term for terms in about["inputs"].values() for term in terms]
-        self.gaits, self.stride = about.get("gait_command"), 0.0  # a gait may change while it walks
+        self.default = np.array(self.about["default_joint_pos"])
+        self.rest = self.default * (np.array(self.about["actuators"]) == "position")
+        self.driven = [*map(self.about["joint_names"].index, self.about["action_joints"])]
+        self.scale = np.array(self.about["action_scale"])
+        self.low, self.high = np.array(self.about["target_clip"], float).T  # NaN: no limit
+        self.least, self.most = self.command_limits()
+        self.terms = [term for terms in self.about["inputs"].values() for term in terms]
+        self.clock = self.about.get("gait", NO_CLOCK)  # always the same gait
+        self.gaits = self.about.get("gait_command")  # gaits that may change while it walks
         self.style = {}
         if self.gaits:
             self.style = {name: np.mean(self.gaits[name]) for name in STYLE}
             self.style["gait"] = next(iter(self.gaits["gaits"]))
 
+        # What changes from step to step. An episode starts with a memory of zeros.
+        self.time = 0.0
+        self.strides = 0.0  # done so far, of a gait that may change
+        self.past = []  # observed quantities, the newest first
+        self.action = 0.0 * self.scale
+        memory = self.about.get("memory", {})
+        self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
+
+    def command_limits(self):
+        """Least and largest command of the training. The command 0 is always possible."""
+        trained = (self.about.get("training") or {}).get("commands") or {}
+        ranges = [trained.get(name) or (None, None) for name in COMMAND]
+        low, high = np.array(ranges, float).T  # NaN: unknown, so no limit
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+    def limit_command(self, command):
+        """The command within those of the training: beyond them, a robot may fall."""
+        return np.clip(command, self.least, self.most)
+
     def set_gait(self, **style):
+        """Change the gait, if the policy has gaits: its name, and the numbers of STYLE."""
         for name, value in style.items():
             if name not in self.style:
                 sys.exit(f"the policy has no {name}, only {', '.join(self.style) or 'a velocity'}")
@@ -62,11 +71,12 @@ class Controller:  # from a command and what a robot measures to the targets of 
                 sys.exit(f"{name} must be within {', '.join(map(str, known))}, got {value}")
             self.style[name] = value if name == "gait" else float(value)
 
-    def gait_terms(self, command):  # which feet swing together, how, and the time of each foot
+    def step_gait(self, command):
+        """What the policy observes of its gait: which feet swing together, how, and when."""
         offsets = np.array(self.gaits["gaits"][self.style["gait"]])
-        angle = 2 * np.pi * (self.stride + np.array(self.gaits["phase_offsets"]) @ offsets)
+        angle = 2 * np.pi * (self.strides + np.array(self.gaits["phase_offsets"]) @ offsets)
         moves = np.linalg.norm(command) > self.gaits["still"]
-        self.stride += self.about["control_dt"] / self.style["period"]
+        self.strides += self.about["control_dt"] / self.style["period"]
         return {
             "gait": np.cos(2 * np.pi * offsets),
             "gait_style": [self.style[name] for name in STYLE],
@@ -74,70 +84,72 @@ class Controller:  # from a command and what a robot measures to the targets of 
             "clock_cos": np.cos(angle) * moves,
         }
 
-    def limit_command(self, command):  # beyond the commands of the training, a policy may fall
-        return np.fmax(self.least, np.fmin(self.most, command))
-
-    def __call__(self, command, quat, gyro, q, dq, scan=()):
-        command = self.limit_command(command)
-        (w, x, y, z), stride, gait, about = (
-            quat,
-            self.time / self.gait["period"],
-            self.gait,
-            self.about,
-        )
-        gravity = (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1)
+    def observe(self, command, quat, gyro, q, dq, scan):
+        """The vector that the network takes. It is clipped, as in the training."""
+        w, x, y, z = quat
+        strides = self.time / self.clock["period"]
         now = {
             "command": command,
-            "gravity": gravity,
+            "gravity": (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1),
             "ang_vel": gyro,
             "joint_pos": q - self.default,
             "joint_vel": dq,
-        }
-        now |= {
             "action": self.action,
-            "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25)))),
+            "clock": np.sin(2 * np.pi * (strides + np.array((0.0, 0.25)))),
             "height_scan": scan,
         }
         if self.gaits:
-            now |= self.gait_terms(command)
-        if strange := {
-            t["name"]
-            for t in self.terms
-            if "own" in t or np.size(now.get(t["name"], ())) != t["size"]
-        }:
+            now |= self.step_gait(command)
+        strange = set()
+        for term in self.terms:
+            if "own" in term or np.size(now.get(term["name"], ())) != term["size"]:
+                strange.add(term["name"])
+        if strange:
             sys.exit(
                 f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}"
             )
-        self.past = [now, *(self.past or [now] * len(self.terms))][
-            : len(self.terms)
-        ]  # there is a term for each step
-        parts = [
-            (self.past[term.get("steps_ago", 0)][term["name"]], term)
-            for term in about["observation"]
-        ]
-        parts = [
-            np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"]
-            for value, term in parts
-        ]
-        self.observation = np.concatenate(parts, dtype=np.float32).clip(-self.bound, self.bound)
+        # No term looks back further than there are terms. Before the start, nothing has changed.
+        before = self.past or [now] * len(self.terms)
+        self.past = [now, *before][: len(self.terms)]
+        parts = []
+        for term in self.about["observation"]:
+            value = self.past[term.get("steps_ago", 0)][term["name"]]
+            parts.append(np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"])
+        limit = self.about["observation_limit"]
+        return np.concatenate(parts, dtype=np.float32).clip(-limit, limit)
+
+    def lift(self):
+        """Offsets of the joints that lift the feet whose turn it is, by the gait clock."""
+        offsets = np.zeros(len(self.default))
+        for lead, swing in zip(self.clock["offsets"], self.clock["swing"], strict=True):
+            phase = (self.time / self.clock["period"] + lead) % 1.0
+            swung = max((phase - self.clock["stance"]) / (1.0 - self.clock["stance"]), 0.0)
+            angles = np.array([swing[name] for name in self.about["joint_names"]])
+            offsets += np.sin(np.pi * swung) ** 2 * angles
+        return offsets
+
+    def __call__(self, command, quat, gyro, q, dq, scan=()):
+        """One control step.
+
+        The orientation is (w, x, y, z), the gyro in rad/s in the frame of the base; joints in rad
+        and rad/s; the scan in m, for policies with one. Returns the targets of all joints.
+        """
+        command = self.limit_command(command)
+        self.observation = self.observe(command, quat, gyro, q, dq, scan)
         actions, *after = self.network.run(None, {"obs": self.observation[None], **self.memory})
         self.memory = dict(zip(self.memory, after, strict=True))
-        self.action = np.clip(actions[0], -self.limit, self.limit)
-        target, self.time = self.rest.copy(), self.time + about["control_dt"]
-        for offset, swing in zip(
-            gait["offsets"], gait["swing"], strict=True
-        ):  # the feet that swing are lifted
-            swung = max(((stride + offset) % 1.0 - gait["stance"]) / (1.0 - gait["stance"]), 0.0)
-            target += np.sin(np.pi * swung) ** 2 * np.array(
-                [swing[name] for name in about["joint_names"]]
-            )
-        target[self.driven] = np.fmax(
-            self.low, np.fmin(self.high, target[self.driven] + self.scale * self.action)
-        )
+        limit = self.about["action_limit"]
+        self.action = np.clip(actions[0], -limit, limit)
+        target = self.rest + self.lift()
+        moved = target[self.driven] + self.scale * self.action
+        target[self.driven] = np.fmax(self.low, np.fmin(self.high, moved))
+        self.time += self.about["control_dt"]
         return target
 
 
-class Ground:  # heights at points of the world, as in the contract's entry "scan"; a real robot has a map of them
+class Ground:
+    """Heights at points of the world, as in the contract's entry "scan". A real robot has a map."""
+
     def __init__(self, model):
         self.low, self.scale, self.heights = np.zeros(2), 1.0, np.zeros((2, 2))  # a plane
         if model.nhfield:
@@ -164,23 +176,24 @@ class Ground:  # heights at points of the world, as in the contract's entry "sca
         return np.where(u >= v, upper, lower)  # the surface: two triangles
 
 
-class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends targets, kp, kd and limits to the motors
-    def __init__(self, path, about):
-        self.model, names = mujoco.MjModel.from_xml_path(path), about["joint_names"]
-        self.data, self.motors = (
-            mujoco.MjData(self.model),
-            [self.model.actuator(name).id for name in names],
-        )
-        mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
-        self.angles, self.speeds = np.array(
-            [(j.qposadr[0], j.dofadr[0]) for j in map(self.model.joint, names)]
-        ).T
-        self.steps = round(about["control_dt"] / self.model.opt.timestep)
-        self.ground, self.look = Ground(self.model), about.get("scan")
+class Robot:
+    """The robot in MuJoCo. Replace its methods read() and write() for a real one."""
 
-    def read(
-        self,
-    ):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s; heights
+    def __init__(self, path, about):
+        self.model = mujoco.MjModel.from_xml_path(path)
+        self.data = mujoco.MjData(self.model)
+        mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
+        names = about["joint_names"]
+        self.motors = [self.model.actuator(name).id for name in names]
+        joints = [self.model.joint(name) for name in names]
+        self.angles = np.array([joint.qposadr[0] for joint in joints])
+        self.speeds = np.array([joint.dofadr[0] for joint in joints])
+        self.steps = round(about["control_dt"] / self.model.opt.timestep)
+        self.ground = Ground(self.model)
+        self.look = about.get("scan")
+
+    def read(self):
+        """Return what the sensors measure, in the order in which the controller takes it."""
         return (
             self.data.qpos[3:7],
             self.data.qvel[3:6].copy(),
@@ -189,20 +202,19 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
             self.scan() if self.look else (),
         )
 
-    def scan(self):  # how far the ground is below the base at a grid that turns with the heading
+    def scan(self):
+        """Return how far the ground is below the base at a grid that turns with the heading."""
         (w, x, y, z), look = self.data.qpos[3:7], self.look
         yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
         ahead, left = np.repeat(look["x"], len(look["y"])), np.tile(look["y"], len(look["x"]))
-        points = self.data.qpos[:2] + np.transpose(
-            (
-                np.cos(yaw) * ahead - np.sin(yaw) * left,
-                np.sin(yaw) * ahead + np.cos(yaw) * left,
-            )
-        )
+        east = np.cos(yaw) * ahead - np.sin(yaw) * left
+        north = np.sin(yaw) * ahead + np.cos(yaw) * left
+        points = self.data.qpos[:2] + np.transpose((east, north))
         below = self.data.qpos[2] - self.ground(points, look["lookup"]) - look["offset"]
         return np.clip(below, -look["limit"], look["limit"])
 
     def write(self, target):
+        """Send the targets of the joints. A real robot also needs kp, kd and torque limits."""
         self.data.ctrl[self.motors] = target
         mujoco.mj_step(self.model, self.data, self.steps)
 
@@ -211,25 +223,27 @@ if __name__ == "__main__":
     sys.tracebacklimit = 0  # a mistake is one line
     style = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
     words = sys.argv[1:2] + [word for word in sys.argv[2:] if "=" not in word]
-    folder, *command, window = (*words, "")[:5] if len(words) > 3 else sys.exit(__doc__)
-    command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
-    np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
+    if len(words) < 4:
+        sys.exit(__doc__)
+    folder, window = words[0], len(words) > 4
+    command = np.array(words[1:4], float)
+    if not np.isfinite(command).all():
+        sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
+    controller = Controller(f"{folder}/policy.onnx")
     controller.set_gait(**style)
     limited = controller.limit_command(command)
     if (limited != command).any():
         print("limited to the commands of the training:", *limited)
     robot = Robot(f"{folder}/scene.xml", controller.about)
-    viewer, begin = (
-        mujoco.viewer.launch_passive(robot.model, robot.data) if window else None,
-        time.perf_counter(),
-    )
+    # No real robot stands exactly symmetric. If it did, a policy that treats left and right equally
+    # would move both front feet at once, and could fall.
+    robot.data.qpos[robot.angles[0]] += 0.01  # rad
+    viewer = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None
+    begin = time.perf_counter()
     while viewer.is_running() if viewer else controller.time < 10.0:
         robot.write(controller(command, *robot.read()))
         if viewer:
             viewer.sync()
             time.sleep(max(begin + controller.time - time.perf_counter(), 0.0))
-    print(
-        "after {:.1f} s at x = {:.2f} m, y = {:.2f} m, height {:.2f} m".format(
-            controller.time, *robot.data.qpos[:3]
-        )
-    )
+    x, y, height = robot.data.qpos[:3]
+    print(f"after {controller.time:.1f} s at x = {x:.2f} m, y = {y:.2f} m, height {height:.2f} m")

@@ -675,8 +675,8 @@ def test_a_tour_stays_within_the_commands_of_its_task():
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ({"vx": 99.0}, r"--vx must be within the commands of this task, -1 to 1, got 99"),
-        ({"vx": 1.0, "vy": -0.6}, r"--vy must be within .*, -0\.5 to 0\.5, got -0\.6"),
+        ({"vx": 99.0}, r"--vx must be within the commands of this task, -1.3 to 1.3, got 99"),
+        ({"vx": 1.0, "vy": -0.8}, r"--vy must be within .*, -0\.7 to 0\.7, got -0\.8"),
         ({"wz": float("nan")}, r"--wz must be"),
     ],
 )

@@ -50,6 +50,21 @@ def simulator_order(contract: dict[str, Any]) -> list[int]:
     return [contract["joint_names"].index(name) for name in JOINT_ORDER]
 
 
+def command_limits(contract: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest command, as in `examples/deploy.py`.
+
+    Args:
+        contract: Contract of the policy. Without ranges of commands, there are no limits.
+    """
+    trained = (contract.get("training") or {}).get("commands") or {}
+    ranges = [trained.get(name) or (None, None) for name in COMMANDS]
+    low, high = np.array(ranges, dtype=np.float64).T
+    low = np.where(np.isnan(low), -np.inf, low)
+    high = np.where(np.isnan(high), np.inf, high)
+    # The command 0 is always possible.
+    return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+
 class ContractRobot:
     """The interface of RoboGauge's robots: `build_observation`, `get_action` and `reset`.
 
@@ -67,15 +82,8 @@ class ContractRobot:
         self._kp = np.array(contract["kp"])
         self._kd = np.array(contract["kd"])
         self._scan: dict[str, Any] = contract.get("scan", {})
-        trained: dict[str, Any] = {}
-        if not cfg.control.raw_commands:
-            # As `examples/deploy.py` does. NaN means that a bound is unknown.
-            trained = (contract.get("training") or {}).get("commands") or {}
-        bounds = [trained.get(name) or (None, None) for name in COMMANDS]
-        ranges = np.array(bounds, dtype=np.float64).T
-        self._least = np.minimum(ranges[0], 0.0)
-        self._most = np.maximum(ranges[1], 0.0)
         check_joints(contract)
+        self._least, self._most = command_limits({} if cfg.control.raw_commands else contract)
         names = contract["joint_names"]
         self._to_contract = [JOINT_ORDER.index(name) for name in names]
         self._to_simulator = simulator_order(contract)
@@ -103,7 +111,7 @@ class ContractRobot:
         goal = goal_data.velocity_goal
         command = np.array([goal.lin_vel_x, goal.lin_vel_y, goal.ang_vel_yaw])
         senses = Senses(
-            command=np.fmax(self._least, np.fmin(self._most, command)),
+            command=np.clip(command, self._least, self._most),
             quat=body.imu.quat,
             ang_vel=body.imu.ang_vel,
             joint_pos=body.joint.pos[self._to_contract],
