@@ -49,7 +49,7 @@ struct Json {
   }
 };
 
-// An entry of an object; null if it is missing, or if the object is null itself.
+// An entry of an object; null if it is missing, or if `from` itself is null.
 Json get_or_null(const Json& from, const std::string& key) { return from.has(key) ? from[key] : Json(); }
 
 struct Parser {
@@ -382,10 +382,10 @@ struct Controller {
     if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
 
-  // The command within those of the training: beyond them, a robot may fall. The command 0 is always possible.
+  // Clips a command to the range of the training, widened to 0; beyond it, the robot may fall.
   Numbers limit_command(Numbers command) const {
     for (std::size_t i = 0; i < command.size(); ++i) {
-      if (command_ranges[i].kind != 'a') continue;  // unknown
+      if (command_ranges[i].kind != 'a') continue;  // no array: the range is unknown
       const Json &least = command_ranges[i].items.at(0), &most = command_ranges[i].items.at(1);
       if (least.kind == 'd') command[i] = std::max(command[i], std::min(least.number, 0.0));
       if (most.kind == 'd') command[i] = std::min(command[i], std::max(most.number, 0.0));

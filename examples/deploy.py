@@ -50,7 +50,7 @@ class Controller:
         self.memory = {name: np.zeros((1, size), np.float32) for name, size in memory.items()}
 
     def command_limits(self):
-        """Least and largest command of the training. The command 0 is always possible."""
+        """Return the range of each command in training, widened to 0; infinite where unknown."""
         trained = (self.about.get("training") or {}).get("commands") or {}
         ranges = [trained.get(name) or (None, None) for name in COMMAND]
         low, high = np.array(ranges, float).T  # NaN: unknown, so no limit
@@ -58,11 +58,11 @@ class Controller:
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
     def limit_command(self, command):
-        """The command within those of the training: beyond them, a robot may fall."""
+        """Clip a command to the range of the training, beyond which the robot may fall."""
         return np.clip(command, self.least, self.most)
 
     def set_gait(self, **style):
-        """Change the gait, if the policy has gaits: its name, and the numbers of STYLE."""
+        """Set the name of the gait, or numbers of STYLE. Exit if the policy does not allow them."""
         for name, value in style.items():
             if name not in self.style:
                 sys.exit(f"the policy has no {name}, only {', '.join(self.style) or 'a velocity'}")
@@ -72,8 +72,9 @@ class Controller:
             self.style[name] = value if name == "gait" else float(value)
 
     def step_gait(self, command):
-        """What the policy observes of its gait: which feet swing together, how, and when."""
+        """Return what the policy observes of its gait, and advance the gait by a control step."""
         offsets = np.array(self.gaits["gaits"][self.style["gait"]])
+        # The angle of each foot in its stride.
         angle = 2 * np.pi * (self.strides + np.array(self.gaits["phase_offsets"]) @ offsets)
         moves = np.linalg.norm(command) > self.gaits["still"]
         self.strides += self.about["control_dt"] / self.style["period"]
@@ -85,7 +86,7 @@ class Controller:
         }
 
     def observe(self, command, quat, gyro, q, dq, scan):
-        """The vector that the network takes. It is clipped, as in the training."""
+        """Return the input of the network: the newest and past quantities, clipped and scaled."""
         w, x, y, z = quat
         strides = self.time / self.clock["period"]
         now = {
@@ -108,7 +109,7 @@ class Controller:
             sys.exit(
                 f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}"
             )
-        # No term looks back further than there are terms. Before the start, nothing has changed.
+        # As many steps as there are terms are enough. At the start, the past is as the present.
         before = self.past or [now] * len(self.terms)
         self.past = [now, *before][: len(self.terms)]
         parts = []
@@ -119,7 +120,7 @@ class Controller:
         return np.concatenate(parts, dtype=np.float32).clip(-limit, limit)
 
     def lift(self):
-        """Offsets of the joints that lift the feet whose turn it is, by the gait clock."""
+        """Return joint offsets that lift the feet in swing; all 0 without a gait clock."""
         offsets = np.zeros(len(self.default))
         for lead, swing in zip(self.clock["offsets"], self.clock["swing"], strict=True):
             phase = (self.time / self.clock["period"] + lead) % 1.0
@@ -129,10 +130,10 @@ class Controller:
         return offsets
 
     def __call__(self, command, quat, gyro, q, dq, scan=()):
-        """One control step.
+        """Make a control step, and return the targets of all joints.
 
-        The orientation is (w, x, y, z), the gyro in rad/s in the frame of the base; joints in rad
-        and rad/s; the scan in m, for policies with one. Returns the targets of all joints.
+        The orientation is (w, x, y, z), the gyro in rad/s in the frame of the base, q in rad, dq in
+        rad/s, and the scan in m, for policies that use one.
         """
         command = self.limit_command(command)
         self.observation = self.observe(command, quat, gyro, q, dq, scan)
@@ -193,7 +194,7 @@ class Robot:
         self.look = about.get("scan")
 
     def read(self):
-        """Return what the sensors measure, in the order in which the controller takes it."""
+        """Return orientation, gyro, joint angles, joint speeds and scan, for the controller."""
         return (
             self.data.qpos[3:7],
             self.data.qvel[3:6].copy(),
@@ -214,7 +215,10 @@ class Robot:
         return np.clip(below, -look["limit"], look["limit"])
 
     def write(self, target):
-        """Send the targets of the joints. A real robot also needs kp, kd and torque limits."""
+        """Set the joint targets, and simulate a control step.
+
+        A real robot also gets kp, kd and torque limits of the contract.
+        """
         self.data.ctrl[self.motors] = target
         mujoco.mj_step(self.model, self.data, self.steps)
 

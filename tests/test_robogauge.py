@@ -31,7 +31,7 @@ from tools.robogauge.cell import check_joint_order
 from tools.robogauge.driver import Driver, Senses
 from tools.robogauge.ground import Ground
 from tools.robogauge.protocol import SUBSET, TERRAINS, WHOLE, cells_of
-from tools.robogauge.robot import JOINT_ORDER, ContractRobot
+from tools.robogauge.robot import JOINT_ORDER, ContractRobot, command_limits
 from tools.robogauge.table import make_table, read_summary
 
 ROOT = Path(__file__).parents[1]
@@ -151,6 +151,10 @@ def test_commands_are_limited_to_those_of_the_training_unless_raw_ones_are_asked
         names = driven.driver.contract["joint_names"]
         senses = driven.build_observation(state_of(plant, names), goal_of((2.0, -1.5, 2.0)))
         assert senses.command.tolist() == pytest.approx(told)
+    loop = deploy.Controller(str(folder / "policy.onnx"))
+    for training in (loop.about["training"], {"commands": {"lin_vel_x": [0.5, None]}}, {}, None):
+        loop.about["training"] = training
+        np.testing.assert_equal(command_limits(loop.about), loop.command_limits())
 
 
 def test_the_ground_is_the_top_of_boxes_and_not_the_robot() -> None:

@@ -142,6 +142,7 @@ def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
     open_page(page, site)
     page.wait_for_function(WALKS)
     commands = page.locator(".robots-speed tbody td:nth-child(3)")
+    # At first 0.6 of the largest vx of the pretrained Go2's training, 1.3 m/s.
     assert commands.all_inner_texts() == ["0.78", "0.00", "0.00"]
     canvas = page.locator("#robots canvas")
     canvas.press("s")
@@ -149,6 +150,7 @@ def test_a_robot_walks_drives_and_is_pushed(page: Any, site: Path) -> None:
         "document.querySelectorAll('#robots input[type=range]')[0].value === '0'"
     )
     canvas.dispatch_event("keydown", {"key": "ArrowLeft"})
+    # 0.8 of the largest ωz, 1.5 rad/s.
     page.wait_for_function(
         "document.querySelectorAll('#robots input[type=range]')[2].value === '1.2'"
     )

@@ -619,6 +619,32 @@ def test_the_loop_in_cpp_keeps_commands_within_those_of_the_training(
     assert told[0] == "limited to the commands of the training: 1.3 -0.25 0\n" + told[1]
 
 
+@pytest.mark.parametrize(
+    ("training", "limited"),
+    [
+        ({"commands": {"lin_vel_x": [0.5, 1.0], "lin_vel_y": [None, 0.5]}}, "1 -9 9"),
+        ({"commands": {"lin_vel_x": [-1.0, -0.5], "ang_vel_z": None}}, "0 -9 9"),
+        ({"commands": None}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_the_loop_in_cpp_does_not_limit_by_unknown_ranges_and_always_allows_to_stop(
+    training: dict[str, Any] | None, limited: str | None, program: Path, tmp_path: Path
+) -> None:
+    core = environment(GO2, (0.0, 0.0, 0.0))
+    meaning = contract(GO2, core) | {"training": training}
+    layer = torch.nn.Linear(core.group_sizes["policy"], core.actions.size).requires_grad_(False)
+    (tmp_path / "scene.xml").write_text(scene_xml(core.cfg))
+    core.close()
+    save_policy(tmp_path / "policy.safetensors", layer, meaning)
+    for command, expected in ((["9", "-9", "9"], limited), (["0", "0", "0"], None)):
+        words = [str(program), str(tmp_path), *command]
+        told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+        line = "" if expected is None else f"limited to the commands of the training: {expected}\n"
+        assert told.startswith(f"{line}after 10.0 s")
+
+
 def test_the_loop_in_cpp_is_that_in_python(
     program: Path,
     folders: dict[str, Path],

@@ -51,10 +51,12 @@ def simulator_order(contract: dict[str, Any]) -> list[int]:
 
 
 def command_limits(contract: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the largest command, as in `examples/deploy.py`.
+    """Return the lower and the upper limit of each component of a command.
+
+    The limits are those of `examples/deploy.py`.
 
     Args:
-        contract: Contract of the policy. Without ranges of commands, there are no limits.
+        contract: Contract of the policy. A component without a range has no limit.
     """
     trained = (contract.get("training") or {}).get("commands") or {}
     ranges = [trained.get(name) or (None, None) for name in COMMANDS]
