@@ -12,9 +12,8 @@ from legged_envs.envs.cost_suites import LEVELS
 from legged_envs.evaluation.run_results import Run
 from legged_envs.policy.policy import load_policy
 from legged_envs.runs.run_folder import CHECKPOINT
-from legged_envs.safe_benchmark.method_options import USUAL
 from legged_envs.safe_benchmark.run import BenchmarkRun
-from legged_envs.training.options import TrainCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.standing_check import check_standing
 from legged_envs.training.trainer import Trainer
@@ -47,7 +46,7 @@ class Method:
             constraints=level_option(run.level),
             threads=run.threads,
             video=False,
-            algo=USUAL,
+            algo=PPOCfg(),
         )
 
     def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:

@@ -29,12 +29,6 @@ FIXED = "fixed"
 PENALTY = "constraint.penalty"
 """Name of the option with these multipliers."""
 
-USUAL = PPOCfg(symmetry="batches")
-"""Options of PPO that a method has unless its name says otherwise.
-
-Published results were trained with mirrored mini-batches. New results are comparable to them.
-"""
-
 Options = TypeVar("Options")
 
 
@@ -54,7 +48,7 @@ def read_method(word: str) -> PPOCfg:
         ValueError: If there is no such option, it is given twice, or its value is wrong.
     """
     method, *texts = word.split(SEPARATOR)
-    algo = with_method(USUAL, method)
+    algo = with_method(PPOCfg(), method)
     known = [name for name in option_values(algo) if name not in NAMED_BY_METHOD]
     given: list[str] = []
     for text in texts:
@@ -75,7 +69,7 @@ def read_method(word: str) -> PPOCfg:
 
 def method_name(algo: PPOCfg) -> str:
     """Return the name of a method with its options. Options with their default are left out."""
-    usual = option_values(USUAL)
+    usual = option_values(PPOCfg())
     parts: list[str] = [algo.constraint.method]
     for name, value in option_values(algo).items():
         if name not in NAMED_BY_METHOD and value != usual[name]:
@@ -107,7 +101,7 @@ def read_trained(trained: Mapping[str, Any]) -> PPOCfg:
     others = sorted(trained.keys() - {option.name for option in fields(PPOCfg)})
     if others:
         raise ValueError(f"its options are not those of ppo: {', '.join(others)}")
-    algo = _restored(USUAL, trained)
+    algo = _restored(PPOCfg(), trained)
     if algo.lagrange.enabled:
         constraint = replace(algo.constraint, method="lagrange", start=0.0, aim=1.0)
         lagrange = replace(algo.lagrange, enabled=False)

@@ -12,7 +12,6 @@ from legged_envs.envs import unwrap
 from legged_envs.evaluation.evaluator import metrics_of
 from legged_envs.runs.run_folder import CONFIG, CURVE, lock_run_folder, write_json, write_session
 from legged_envs.safe_benchmark.method import Method, PolicyFunction
-from legged_envs.safe_benchmark.method_options import USUAL
 from legged_envs.safe_benchmark.run import BenchmarkRun
 from legged_envs.tasks import make_task_cfg
 from legged_envs.training.learner.networks import make_network
@@ -40,7 +39,7 @@ class SauteWrapper(Method):
     def options(self, run: BenchmarkRun) -> TrainCfg:
         # The budgets have no mirror image.
         changes = {"episode_length_s": episode_seconds(run)}
-        return replace(super().options(run), changes=changes, algo=replace(USUAL, symmetry="off"))
+        return replace(super().options(run), changes=changes, algo=PPOCfg(symmetry="off"))
 
     def wrap(self, envs: VectorEnv, run: BenchmarkRun) -> VectorEnv:
         horizon = round(episode_seconds(run) / unwrap(envs).step_dt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from results_by_hand import seeds_of
 
 from legged_envs import cli
 from legged_envs.safe_benchmark import benchmark, methods, results
-from legged_envs.safe_benchmark.method_options import USUAL
 from legged_envs.training.learner_options import ConstraintCfg
-from legged_envs.training.options import TrainCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.trainer import train
 
 pytestmark = pytest.mark.usefixtures("short_evaluations")
@@ -46,7 +44,7 @@ def trained(tmp_path_factory, short_evaluations) -> Path:
     """A folder with a finished run that a plain training wrote."""
     folder = tmp_path_factory.mktemp("benchmark")
     constraint = ConstraintCfg(method="p3o", kappa=0.5)
-    ppo = replace(USUAL, steps_per_env=4, epochs=1, hidden=(16,), constraint=constraint)
+    ppo = PPOCfg(steps_per_env=4, epochs=1, hidden=(16,), constraint=constraint)
     cfg = TrainCfg(
         GO2,
         num_envs=8,
@@ -100,7 +98,7 @@ def test_plain_trainings_are_evaluated_once_and_summarized(folder, tmp_path, cap
     assert found.command == (
         f"legged-envs train {GO2} --num-envs 8 --iterations 2 --run-dir "
         f"benchmarks_safe/runs/{NAME} --constraints medium --no-video ppo --steps-per-env 4 "
-        "--epochs 1 --constraint.method p3o --constraint.kappa 0.5 --hidden 16 --symmetry batches"
+        "--epochs 1 --constraint.method p3o --constraint.kappa 0.5 --hidden 16"
     )
     # The command of the row trains the same options.
     (rows,) = benchmark.make_rows([found]).values()
@@ -209,7 +207,7 @@ def test_the_published_results_are_the_default_of_a_summary(tmp_path, monkeypatc
 
 
 def test_wrappers_begin_to_adapt_when_robots_can_walk():
-    cfg = TrainCfg(GO2, iterations=100, constraints="medium", algo=replace(USUAL, steps_per_env=24))
+    cfg = TrainCfg(GO2, iterations=100, constraints="medium", algo=PPOCfg(steps_per_env=24))
     assert methods.warmup_steps(cfg) == 960
 
 
