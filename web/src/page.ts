@@ -5,6 +5,8 @@ import { Meter, tilt } from "./meter";
 import { readFolder } from "./own";
 import { View } from "./view";
 
+/** Offset of one joint from the pose `home` at the start, rad. */
+const OFFSET = 0.01;
 /** Part of the trained range that a key or a button commands. */
 const DRIVE = 0.8;
 /** Part of the trained range that the robot walks ahead with at first. */
@@ -78,6 +80,10 @@ function drive(axis: number, sign: number): void {
 function reset(): void {
   if (walker) {
     walker.robot.reset();
+    const { data, positions } = walker.robot;
+    // No real robot stands exactly symmetric. If it did, a policy that treats left and right
+    // equally would move both front feet at once, and could fall.
+    data.qpos[positions[0]] += OFFSET;
     controller = walker.begin();
     setGait();
     meter = new Meter(walker);
