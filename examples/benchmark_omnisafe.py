@@ -107,7 +107,9 @@ class PPOLag(Method):
 
     def curve(self, run: BenchmarkRun) -> list[dict[str, float]]:
         """Return the epochs of OmniSafe's log in the words of the benchmark."""
-        (log,) = run.folder.glob("**/progress.csv")
+        # OmniSafe makes a new folder at each start: the last one is of the finished training.
+        logs = run.folder.glob("**/progress.csv")
+        log = max(logs, key=lambda path: path.stat().st_mtime)
         rows = []
         with log.open() as file:
             for epoch in csv.DictReader(file):

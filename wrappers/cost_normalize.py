@@ -1,6 +1,7 @@
 """The wrapper that scales costs by running statistics."""
 
 import copy
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -186,8 +187,14 @@ class CostNormalize(NormalizingWrapper):
     def _scales_for(self, state: State) -> dict[str, ReturnScale]:
         """Return the scale of each kind of costs in a state: the present one if there is one,
         otherwise a new one."""
+        if not isinstance(state, Mapping):
+            raise ValueError(f"CostNormalize needs a state like its own, got {state!r}")
+        saved = state.get("scales", self._scales)
+        # Of RewardNormalize, for example, whose state has the same parts.
+        if "cost" not in saved:
+            raise ValueError("CostNormalize needs a state like its own, with a scale of 'cost'")
         scales: dict[str, ReturnScale] = {}
-        for key in state.get("scales", self._scales):
+        for key in saved:
             if key in self._scales:
                 scales[key] = self._scales[key]
         mean = state.get("normalizer", {}).get("costs", {}).get("mean")

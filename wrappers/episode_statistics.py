@@ -124,7 +124,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @property
     def lengths(self) -> NumPyArray:
-        """Number of steps of each environment's episode so far, int64. Shape: (num_envs,)."""
+        """Number of steps since each environment's last reset, int64. Shape: (num_envs,)."""
         lengths: NumPyArray = self._steps - self._start_steps
         return lengths
 
@@ -134,7 +134,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @property
     def ages(self) -> NumPyArray:
-        """Seconds since each environment's episode began, float64. Shape: (num_envs,)."""
+        """Seconds since each environment's last reset, float64. Shape: (num_envs,)."""
         ages: NumPyArray = time.perf_counter() - self._start_times
         return ages
 

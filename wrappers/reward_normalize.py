@@ -11,8 +11,8 @@ from legged_envs.wrappers.plumbing.return_scale import ReturnScale
 class RewardNormalize(NormalizingWrapper):
     """Divides rewards by the standard deviation of the discounted return, and clips them.
 
-    ``info["original_reward"]`` is the raw reward. The step of an autoreset in the next step has
-    reward 0 and enters no statistics.
+    ``info["original_reward"]`` is the reward of the layer below. The step of an autoreset in the
+    next step has reward 0 and enters no statistics.
 
     With ``scale="step"`` the reward of each step is standardized instead, ``(r - mean) / std``, as
     OmniSafe does. Standardizing changes the signs of rewards, and with the signs the value of a

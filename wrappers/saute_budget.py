@@ -28,10 +28,10 @@ class SauteBudget(ConstraintWrapper):
 
     A policy that sees z keeps the limit in every episode, and not only in the mean. z is appended
     to each observation and is ``info["remaining_budget"]`` (num_envs, K).
-    ``info["original_reward"]`` (num_envs,) is the environment's reward.
+    ``info["original_reward"]`` (num_envs,) is the reward of the layer below.
 
     Args:
-        env: The environment, with observations that are a Box of numbers in one row, or a Dict of
+        env: The environment, with observations that are a Box of floats in one row, or a Dict of
             them.
         horizon: Number T of steps of an episode.
         limits: Limits d_k of the mean costs per step, (K,). None: ``cost_limits`` of ``env``.

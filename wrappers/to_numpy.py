@@ -14,7 +14,7 @@ from legged_envs.wrappers.plumbing.arrays import (
     map_arrays,
 )
 from legged_envs.wrappers.plumbing.base import Options, Seed, StatefulWrapper
-from legged_envs.wrappers.plumbing.layers import AnyEnv, Step
+from legged_envs.wrappers.plumbing.layers import AnyEnv, State, Step
 
 
 class ArrayConversion(StatefulWrapper, ABC):
@@ -47,6 +47,13 @@ class ArrayConversion(StatefulWrapper, ABC):
         # Without rows, so that it is cheap to keep and to save.
         self._example = first_array(observation)[:0, ...]
         return map_arrays(self.convert, observation), map_arrays(self.convert, info)
+
+    def load_state_dict(self, state: State) -> None:
+        own = self._example
+        super().load_state_dict(state)
+        # The state may come from a stack over an environment with arrays of another kind.
+        if own is not None:
+            self._example = own
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))

@@ -231,3 +231,8 @@ def check_options(cfg: EvaluateCfg) -> None:
     check_output("--picture", cfg.picture, endings=(".png",))
     if cfg.picture is not None:
         terrain_of_task(cfg.task_id, "--picture")
+        from legged_envs.tasks import make_task_cfg
+        from legged_envs.tasks.kind import kind_of
+
+        if not kind_of(make_task_cfg(cfg.task_id)).follows_velocity:
+            raise ValueError("--picture shows crossed tiles of tasks with velocity commands")

@@ -15,6 +15,7 @@ from legged_envs.policy.header import (
     harsh_headline,
     headline,
     read_evaluation,
+    without_nan,
 )
 from legged_envs.system_checks import check_installed, check_output
 from legged_envs.tasks import TASKS, make_task_cfg, plain_id
@@ -171,7 +172,7 @@ def print_json(task_ids: list[str], detailed: bool) -> None:
     for task_id in task_ids:
         facts = describe_task(task_id) if detailed else describe_policy(task_id)
         objects.append({"id": task_id, **facts})
-    print(json.dumps(objects, indent=2))
+    print(json.dumps(without_nan(objects), indent=2))
 
 
 def describe_policy(task_id: str) -> Facts:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import torch
@@ -10,7 +10,7 @@ import torch
 from legged_envs import managers
 from legged_envs.checks import check_choice
 from legged_envs.envs.arguments import check_same_structure
-from legged_envs.envs.changes import Changes, apply_changes
+from legged_envs.envs.changes import RENAMED_REWARDS, Changes, apply_changes
 from legged_envs.envs.task import Space, Spaces
 from legged_envs.mdp.context import Env
 from legged_envs.state import State, copy_state, restore_state, state_template
@@ -194,7 +194,7 @@ class ManagerSet:
         changes = vars(state["changes"])
         if changes != self.changes:
             own = {name: part for name, part in state.items() if name in MANAGERS}
-            self._rebuild(changes, own)
+            self._rebuild(changes, apply_changes(self.env.cfg, changes), own)
 
     def load_state(self, state: State) -> None:
         """Return to a state from :meth:`state`."""
@@ -209,31 +209,59 @@ class ManagerSet:
         for path in changes:
             first = str(path).partition(".")[0]
             check_choice(f"reconfigure: the first part of {path!r}", first, CHANGEABLE)
+        # Changes apply in their order, so that a path that is changed again comes last.
+        kept = {path: value for path, value in self.changes.items() if path not in changes}
+        merged = {**kept, **changes}
+        # env.cfg stays as it was made.
+        cfg = apply_changes(self.env.cfg, merged)
         # Loading the state sets the weights too, so that it must hold the changed ones.
         state = copy_state(self.by_name)
-        state["rewards"]["weights"] = self._changed_weights(changes)
-        self._rebuild({**self.changes, **changes}, state)
+        state["rewards"]["weights"] = self._changed_weights(cfg, changes)
+        self._rebuild(merged, cfg, state)
         restore_state(self.by_name, state)
 
-    def _changed_weights(self, changes: Changes) -> tuple[float, ...]:
-        """Return the present weights, which a curriculum may have set, with the changes of
-        ``changes``."""
-        weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
-        for path, value in changes.items():
-            parts = path.split(".")
-            if len(parts) == 3 and parts[0] == "rewards" and parts[2] == "weight":
-                weights[parts[1]] = cast("float", value)
-        return tuple(weights[name] for name in self.rewards.names)
+    def _changed_weights(self, cfg: "TaskCfg", changes: Changes) -> tuple[float, ...]:
+        """Return the weights of rewards after ``changes``.
 
-    def _rebuild(self, changes: Changes, state: State) -> None:
-        """Build the managers of the task with ``changes``, which ``state`` is to be loaded into.
+        A weight that no path of ``changes`` sets stays at its present value, which a curriculum may
+        have set.
+
+        Args:
+            cfg: Configuration of the task with all changes.
+            changes: The new changes.
+        """
+        weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
+        for path in changes:
+            for name in self._weighted(path):
+                # A term that was removed is refused later, by its name.
+                if name in cfg.rewards:
+                    weights[name] = cfg.rewards[name].weight
+        return tuple(weights.values())
+
+    def _weighted(self, path: str) -> tuple[str, ...]:
+        """Return the names of the rewards whose weight a path of changes sets."""
+        kind, *names = path.split(".")
+        if kind != "rewards":
+            return ()
+        if not names:
+            return self.rewards.names
+        head, *rest = names
+        name = head if head in self.rewards.names else RENAMED_REWARDS.get(head, head)
+        sets_weight = rest in ([], ["weight"])
+        return (name,) if sets_weight and name in self.rewards.names else ()
+
+    def _rebuild(self, changes: Changes, cfg: "TaskCfg", state: State) -> None:
+        """Build the managers of a task, which ``state`` is to be loaded into.
+
+        Args:
+            changes: All changes of the task since the environment was made.
+            cfg: Configuration of the task with these changes.
+            state: State of all managers.
 
         Raises:
             ValueError: If the state does not fit the managers; nothing is changed then.
         """
         env = self.env
-        # env.cfg stays as it was made: ``changes`` holds the earlier changes too.
-        cfg = apply_changes(env.cfg, changes)
         self._check_physics(cfg)
         # Terms are evaluated once more, which must not advance the random streams.
         random = env.random.state_dict()

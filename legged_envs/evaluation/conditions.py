@@ -154,7 +154,7 @@ def combine_logs(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     # Name → its value and the number of finished episodes of each step that logged it.
     logged: dict[str, list[tuple[float, float]]] = {}
     for log in logs:
-        numbers = _as_floats(log)
+        numbers = as_floats(log)
         episodes = numbers.get(EPISODES_KEY, 1.0)
         for name, value in numbers.items():
             logged.setdefault(name, []).append((value, episodes))
@@ -169,7 +169,8 @@ def combine_logs(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return combined
 
 
-def _as_floats(log: Mapping[str, Any]) -> dict[str, float]:
+def as_floats(log: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a log, some of which are tensors, as floats."""
     # One copy from the device for all values.
     values = [torch.as_tensor(value).double() for value in log.values()]
     return dict(zip(log, torch.stack(values).tolist(), strict=True))

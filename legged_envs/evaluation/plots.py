@@ -266,7 +266,7 @@ def _finite_lines(name: str, curves: Sequence[Curve]) -> Iterator[Line]:
         for row in curve:
             if row.get(name) is not None:
                 points.append((row["env_steps"] / 1e6, row[name]))
-        steps, values = np.array(points).T
+        steps, values = np.array(points).reshape(-1, 2).T
         # An update in which no episode ended has NaN in columns of episodes.
         finite = np.isfinite(values)
         if finite.any():

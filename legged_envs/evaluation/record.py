@@ -191,7 +191,6 @@ def _episodes(
     while wanted.any():
         raise_if_interrupted()
         action = policy(*(observation[group] for group in policy.inputs))
-        # Drawn also without noise, so that the same seed gives the same numbers.
         noise = cfg.noise * torch.randn(action.shape, generator=generator)
         action = (action + noise).clamp(low, high)
         after, reward, terminated, truncated, info = envs.step(action)

@@ -53,7 +53,7 @@ class TerminationManager(TermManager):
         """Environments with an episode that a term truncated in the last step. Shape: (num_envs,),
         bool."""
         is_failure = [not term.time_out for term in cfg.values()]
-        self._is_failure = torch.tensor(is_failure, device=env.device)
+        self._is_failure = torch.tensor(is_failure, dtype=torch.bool, device=env.device)
         self._has_time_outs = not all(is_failure)
 
     def compute(self) -> None:
@@ -74,6 +74,10 @@ class TerminationManager(TermManager):
         self.reasons = self.reasons.index_fill(0, env_ids, False)
         self.terminated = self.terminated.index_fill(0, env_ids, False)
         self.time_outs = self.time_outs.index_fill(0, env_ids, False)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.time_outs = (self.reasons & ~self._is_failure).any(1)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         return self.reasons[env_ids].float()

@@ -419,8 +419,7 @@ class VelocityCommand(CommandTerm):
         error = self.heading - self._env.robot.heading()
         # To [−π, π): the shorter turn.
         wrapped = torch.remainder(error + torch.pi, 2 * torch.pi) - torch.pi
-        low, high = self.cfg.ang_vel_z
-        turn = (wrapped * self.cfg.heading_stiffness).clamp_(low, high)
+        turn = (wrapped * self.cfg.heading_stiffness).clamp_(self._low[2], self._high[2])
         turn = torch.where(self._steering, turn, self.value[:, 2])
         linear = self.value[:, :2]
         self._set(torch.cat((linear, turn.unsqueeze(1)), dim=1))

@@ -91,6 +91,8 @@ class Env(Protocol):
     """Device of all tensors."""
     step_dt: float
     """Duration of a control step, s."""
+    decimation: int
+    """Present number of physics steps in a control step."""
     max_episode_length_s: float
     """Time limit of an episode, s."""
     random: "RandomStreams"

@@ -406,7 +406,7 @@ def _mirrored_joints(env: Env) -> tuple[Tensor, Tensor]:
         partners.append(robot.joint_names.index(partner))
         signs.append(sign)
     columns = torch.tensor(partners, device=env.device)
-    return columns, torch.tensor(signs, device=env.device)
+    return columns, torch.tensor(signs, dtype=torch.float32, device=env.device)
 
 
 def _pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor]:

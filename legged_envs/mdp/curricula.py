@@ -104,8 +104,9 @@ def terrain_levels(
         is_worse = done < down * asked
     else:
         origins = 0.0 if ground is None else ground.origins
-        from_origin = (env.robot.root_pos_w - origins)[env_ids, :2]
-        done = torch.linalg.vector_norm(from_origin, dim=1)
+        start = env.robot.root_pos_w.new_tensor((*env.sim.start[:2], 0.0))
+        from_start = (env.robot.root_pos_w - origins - start)[env_ids, :2]
+        done = torch.linalg.vector_norm(from_start, dim=1)
         speed = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1)
         asked = speed * env.max_episode_length_s
         is_better = done > half_tile

@@ -280,8 +280,8 @@ def drop(
         command: Name of the velocity command, which is zero until the next command is due.
     """
     sim = env.sim
-    low = torch.tensor((0.0, -distance, -distance, height[0]), device=env.device)
-    high = torch.tensor((1.0, distance, distance, height[1]), device=env.device)
+    bounds = ((0.0, 1.0), (-distance, distance), (-distance, distance), height)
+    low, high = torch.tensor(bounds, dtype=torch.float32, device=env.device).unbind(1)
     draw = random.uniform(low, high, 4, env_ids)
     is_dropped = draw[:, 0] < fraction
     chosen = env_ids[is_dropped]

@@ -176,12 +176,16 @@ class GaitCommand(CommandTerm):
         (num_feet, 2)."""
         self._hip_places: dict[tuple[float, float], torch.Tensor] = {}
 
-        self.level = torch.full((len(cfg.gaits),), cfg.level, device=env.device)
+        self.level = torch.full(
+            (len(cfg.gaits),), cfg.level, dtype=torch.float32, device=env.device
+        )
         """Share of each range from which the styles of each gait are drawn now.
 
         Shape: (num_gaits,), in the order of ``cfg.gaits``.
         """
-        self.gait_time = torch.zeros(env.num_envs, len(cfg.gaits), device=env.device)
+        self.gait_time = torch.zeros(
+            env.num_envs, len(cfg.gaits), dtype=torch.float32, device=env.device
+        )
         """Time for which each gait was commanded in the present episode, s. Shape: (num_envs,
         num_gaits)."""
         self.gait_index = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
@@ -240,7 +244,7 @@ class GaitCommand(CommandTerm):
         """
         places = self._hip_places.get((length, width))
         if places is None:
-            size = torch.tensor((length, width), device=self._env.device)
+            size = torch.tensor((length, width), dtype=torch.float32, device=self._env.device)
             places = 0.5 * size * self.sides
             self._hip_places[length, width] = places
         return places
@@ -316,7 +320,7 @@ class GaitCommand(CommandTerm):
     def advance(self) -> None:
         """Advance the strides by one control step, and draw the commands that are due."""
         step_dt = self._env.step_dt
-        share = torch.nn.functional.one_hot(self.gait_index, len(self.cfg.gaits))
+        share = torch.nn.functional.one_hot(self.gait_index, len(self.cfg.gaits)).float()
         self.gait_time = self.gait_time + share * step_dt
         self.stride_time = (self.stride_time + step_dt / self.period).remainder_(1.0)
         due = self._resampling.advance()

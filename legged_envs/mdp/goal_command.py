@@ -73,7 +73,7 @@ class GoalCommand(CommandTerm):
         ranges = torch.tensor(bounds, device=env.device, dtype=torch.float32)
         self._low, self._high = ranges.unbind(1)
 
-        self.goal_w = torch.zeros(env.num_envs, 3, device=env.device)
+        self.goal_w = torch.zeros(env.num_envs, 3, dtype=torch.float32, device=env.device)
         """Position that the base should reach, in the world frame, m. Shape: (num_envs, 3)."""
         self.heading = torch.zeros_like(self.goal_w[:, 0])
         """Heading that the base should have at the goal, world frame, rad. Shape: (num_envs,)."""
@@ -86,11 +86,13 @@ class GoalCommand(CommandTerm):
         sim = self._env.sim
         draw = self._random.uniform(self._low, self._high, 3, env_ids)
         x, y, heading = draw.unbind(1)
+        start_x, start_y, _ = sim.start
+        x = x + start_x
+        y = y + start_y
         # The distance of the base, because the goal is a place for the base.
         height = sim.robot.base_height if self.cfg.height is None else self.cfg.height
         z = torch.full_like(x, height)
         if sim.ground is not None:
-            # The start is the origin of the robot's tile.
             origins = sim.ground.origins[env_ids]
             x = x + origins[:, 0]
             y = y + origins[:, 1]

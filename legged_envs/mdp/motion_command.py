@@ -27,7 +27,7 @@ from legged_envs.robots import RobotCfg
 MOVING_SPEED = 0.1
 """Speed of the reference's base above which the command counts as "move".
 
-The speed is compared with the norm of (vx m/s, vy m/s, ωz rad/s).
+It is compared with ‖v‖ + ‖ω‖, the sum of the base's linear speed, m/s, and angular speed, rad/s.
 """
 JOINT_VEL_SCALE = 0.05
 """Scale of joint velocities in ``MotionCommand.value``: as in the proprioceptive observations."""
@@ -184,8 +184,6 @@ class MotionCommand(CommandTerm):
         self._random = env.random.stream("command/motion")
         # In float64, as the times of the player.
         self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
-        # The simulation's body positions are one physics step older than the control step.
-        self._body_offset = env.step_dt - env.sim.cfg.dt
         self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
         self._pinned: tuple[torch.Tensor, ...] | None = None
         self._withheld: torch.Tensor | None = None
@@ -398,8 +396,10 @@ class MotionCommand(CommandTerm):
 
     def _sample_bodies(self, env_ids: torch.Tensor | slice) -> BodySample:
         """Sample the base and the key bodies at the time of the simulation's own body positions."""
+        # They are one physics step older than the control step; a training changes its duration.
+        offset = self._env.step_dt * (1.0 - 1.0 / self._env.decimation)
         clips = self.player.clip[env_ids]
-        times = self.player.time[env_ids] + self._body_offset
+        times = self.player.time[env_ids] + offset
         return self.player.library.sample_bodies(clips, times, self._body_ids)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ def _make_grid(
 ) -> Tensor:
     ahead = [each for each in x for _ in y]
     left = list(y) * len(x)
-    return torch.tensor([ahead, left], device=device)
+    return torch.tensor([ahead, left], dtype=torch.float32, device=device)
 
 
 def points_around(
@@ -205,7 +205,7 @@ def ray_distances(
         Distances, m. Shape: (num_envs, len(directions)).
     """
     turn = env.robot.root_quat_w.unsqueeze(1)
-    in_base = torch.tensor(position, device=env.device)
+    in_base = torch.tensor(position, dtype=torch.float32, device=env.device)
     offset = rotation.rotate(turn, in_base.expand(env.num_envs, 1, 3))
     start = env.robot.root_pos_w.unsqueeze(1) + offset
     # Made once for each set of directions.
@@ -217,7 +217,7 @@ def ray_distances(
 
 
 def _unit_vectors(directions: tuple[Direction, ...], device: torch.device) -> Tensor:
-    return normalize(torch.tensor(directions, device=device), dim=1)
+    return normalize(torch.tensor(directions, dtype=torch.float32, device=device), dim=1)
 
 
 def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[Direction, ...]:

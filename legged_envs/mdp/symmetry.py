@@ -5,6 +5,7 @@ The robot is reflected in the x-z plane of its base: left and right are exchange
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
 from legged_envs.mdp.scan import SCAN_Y
@@ -61,15 +62,29 @@ def _mirror_feet(robot: RobotCfg, size: int) -> Entries:
     return [(foot, 1.0) for foot in robot.foot_mirror]
 
 
-def _mirror_scan(robot: RobotCfg, size: int) -> Entries:
-    """Reverse the points of one x in the default height scan."""
-    width = len(SCAN_Y)
-    entries = []
-    for index in range(size):
-        column = index % width
-        first = index - column
-        entries.append((first + width - 1 - column, 1.0))
-    return entries
+def mirror_scan(y: Sequence[float]) -> Kind:
+    """Return the mirroring of a height scan: the points of each x are reversed.
+
+    Args:
+        y: Positions of the points of one x to the left of the robot, m. Those on the right are the
+            mirror images of those on the left.
+
+    Raises:
+        ValueError: If a point of ``y`` has no mirror image at its place in the reversed order.
+    """
+    if not np.allclose(y, -np.array(y)[::-1]):
+        raise ValueError(f"a height scan with y = {tuple(y)} does not mirror: y must be symmetric")
+    width = len(y)
+
+    def mirror(robot: RobotCfg, size: int) -> Entries:
+        entries = []
+        # Only whole rows, so that another size is refused.
+        for first in range(0, size - width + 1, width):
+            for column in range(width):
+                entries.append((first + width - 1 - column, 1.0))
+        return entries
+
+    return mirror
 
 
 KINDS: dict[str, Kind] = {
@@ -81,7 +96,7 @@ KINDS: dict[str, Kind] = {
     "clock": _mirror_clock,
     "joint": _mirror_joints,
     "foot": _mirror_feet,
-    "scan": _mirror_scan,
+    "scan": mirror_scan(SCAN_Y),
 }
 """Name of a kind of term → function that returns its mirroring.
 
@@ -111,7 +126,7 @@ class Mirror:
     Args:
         robot: Robot of the vectors, which defines the partner and the sign of each joint and foot.
         terms: (name, kind, size) of each term, in the order of the vector. The kind is one of
-            ``KINDS`` or "action".
+            ``KINDS``, "action", or a function such as :func:`mirror_scan` returns.
         driven: Index of the joint of each entry of an action. None: all joints in their order.
 
     Raises:
@@ -122,7 +137,7 @@ class Mirror:
     def __init__(
         self,
         robot: RobotCfg,
-        terms: list[tuple[str, str | None, int]],
+        terms: list[tuple[str, str | Kind | None, int]],
         driven: Sequence[int] | None = None,
     ):
         index: list[int] = []
@@ -151,19 +166,22 @@ class Mirror:
 def _mirror_term(
     robot: RobotCfg,
     name: str,
-    kind: str | None,
+    kind: str | Kind | None,
     size: int,
     driven: Sequence[int],
 ) -> Entries:
     if kind == "action":
         entries = _mirror_actions(robot, driven)
+    elif callable(kind):
+        entries = kind(robot, size)
     elif kind in KINDS:
         entries = KINDS[kind](robot, size)
     else:
         known = ", ".join(repr(each) for each in (*KINDS, "action"))
         raise ValueError(f"term {name!r}: mirror must be one of {known}, got {kind!r}")
     if len(entries) != size:
+        label = kind if isinstance(kind, str) else "scan"
         raise ValueError(
-            f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}"
+            f"term {name!r} cannot mirror as {label!r}: expected size {len(entries)}, got {size}"
         )
     return entries

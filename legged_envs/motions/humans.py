@@ -10,7 +10,7 @@ from legged_envs import rotation
 from legged_envs.motions.formats.archives import archive_names, convert_entry, read_arrays
 from legged_envs.motions.formats.bvh import read_bvh
 from legged_envs.motions.key_points import KeyPoints
-from legged_envs.motions.motion import MotionError, require
+from legged_envs.motions.motion import MotionError, check_frame_rate, require
 
 SMPL_JOINTS = (
     "pelvis",
@@ -86,8 +86,10 @@ def load_human(path: str | Path, frame_rate: float | None = None) -> KeyPoints:
         names, positions, rate = read_bvh(path)
     else:
         names, positions, rate = _read_joints(path, frame_rate)
+    rate = rate if frame_rate is None else frame_rate
+    check_frame_rate(rate, str(path))
     joints = _by_part(names, positions, str(path))
-    return _key_points(joints, path.stem, frame_rate or rate)
+    return _key_points(joints, path.stem, rate)
 
 
 def _read_joints(path: Path, frame_rate: float | None) -> tuple[tuple[str, ...], np.ndarray, float]:

@@ -146,7 +146,10 @@ def _evaluation_section(evaluation: Mapping[str, Any]) -> str:
         if isinstance(numbers.get(name), (int, float)):
             rows.append((meaning, f"{numbers[name]:.3g}"))
     for clip, values in evaluation.get("clips", {}).items():
-        rows.append((f"clip {clip}: error of joints, rad", f"{values['joint_error']:.3g}"))
+        error = values["joint_error"]
+        # Every episode of a clip may end in its first step, which has no error.
+        shown = "-" if error is None else f"{error:.3g}"
+        rows.append((f"clip {clip}: error of joints, rad", shown))
         rows.append((f"clip {clip}: share of falls", f"{values['falls']:.3g}"))
     seed = evaluation.get("seed", "unknown")
     return f"## Evaluation\n\nOn episodes of seed {seed}:\n\n" + make_table(("what", "mean"), rows)

@@ -12,12 +12,6 @@ from legged_envs.policy.weights_file import METADATA_KEY, join_header, read_head
 Facts: TypeAlias = dict[str, Any]
 """Results of an evaluation: name → value that JSON can represent."""
 
-HEADLINE_COLUMNS = ("m/s", "rad/s", "falls", "what else")
-"""Titles of the table columns for the main results of an evaluation, which `headline` returns."""
-
-HARSH_COLUMN = "under harsh conditions"
-"""Title of the table column for the results that `harsh_headline` returns."""
-
 HEADLINE_LEVELS = (3, 6)
 """Levels of rough ground that `headline` gives the crossings of. The first level of a task is 0."""
 
@@ -79,7 +73,7 @@ def without_nan(values: object) -> Any:
 
 
 def headline(evaluation: Facts) -> tuple[str, ...]:
-    """Return the main results of an evaluation as texts, one for each of `HEADLINE_COLUMNS`.
+    """Return the main results of an evaluation as texts: m/s, rad/s, falls, and what else.
 
     The first three are errors of the velocity command and falls, "-" if they were not measured. The
     last one describes how well clips were imitated, how many tiles were crossed and which reward

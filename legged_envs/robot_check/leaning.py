@@ -38,7 +38,9 @@ def lean(moving: MovingRobot, robot: RobotCfg, gain_factor: float) -> RobotCfg:
     for joint, position in positions.items():
         moving.data.joint(joint).qpos = position
     mujoco.mj_forward(moving.model, moving.data)
-    height = robot.base_height + low - min(ground_distances(moving.model, moving.data).values())
+    height = (
+        moving.cfg.base_height + low - min(ground_distances(moving.model, moving.data).values())
+    )
     return replace(
         robot,
         default_joint_pos=tuple(round(position, 4) for position in positions.values()),

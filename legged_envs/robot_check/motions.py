@@ -69,11 +69,11 @@ def check_motions(robot: RobotCfg) -> MotionsCheck:
     problems: list[str] = []
     held = make_moving(robot, is_held=True)
     wild, stuck = _sweep(held)
-    rows.append(("each joint through its range", _sentence(robot, wild, stuck)))
+    rows.append(("each joint through its range", _follow_sentence(robot, wild, stuck)))
     free = make_moving(robot, is_held=False)
     rows.append(("dropped from 2 cm", _drop(free, problems)))
     worst = _shake(free)
-    rows.append(("random joint targets", _sentence(robot, worst, [])))
+    rows.append(("random joint targets", _explosion_sentence(worst)))
     broken = list(dict.fromkeys([*wild, *worst]))
     if broken:
         problems.append(
@@ -96,11 +96,18 @@ def _armature(robot: RobotCfg, joint: str) -> float:
     return float(robot.torque_limits[index] * SimCfg().dt / robot.velocity_limits[index])
 
 
-def _sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
+def _explosion_sentence(wild: list[str]) -> str:
+    return f"explodes: {', '.join(wild)}" if wild else "nothing explodes"
+
+
+def _follow_sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
     if wild:
-        return f"explodes: {', '.join(wild)}"
+        return _explosion_sentence(wild)
     if stuck:
         return f"do not follow: {', '.join(stuck)}"
+    moved = robot.actuators.count("position")
+    if moved < robot.num_joints:
+        return f"{moved} of {robot.num_joints} joints have position targets; all of these follow"
     return f"all {robot.num_joints} joints follow"
 
 

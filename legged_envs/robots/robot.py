@@ -177,6 +177,9 @@ class RobotCfg(Configuration):
     def __post_init__(self) -> None:
         # Lengths are compared first: the later checks pair the entries of two fields by position.
         self._check_types()
+        for field in fields(self):
+            # A robot is a key of tables, which a list cannot be.
+            object.__setattr__(self, field.name, _without_lists(getattr(self, field.name)))
         self._check_names()
         if not self.actuators:
             all_position = ("position",) * len(self.joint_names)
@@ -307,3 +310,10 @@ class RobotCfg(Configuration):
             for foot in pair:
                 if foot not in self.foot_names:
                     raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
+
+
+def _without_lists(value: object) -> object:
+    """Return a value with tuples in place of lists, also of lists within it."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_without_lists(part) for part in value)
+    return value

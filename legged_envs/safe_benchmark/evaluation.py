@@ -244,5 +244,13 @@ def public_command(run: BenchmarkRun, method: Method) -> str:
             num_envs=training["num_envs"],
             iterations=None if iterations == usual.iterations else iterations,
         )
+    else:
+        # The learner of another library writes no configuration.
+        sizes = json.loads((run.folder / EVALUATION).read_text())
+        run = replace(
+            run,
+            num_envs=sizes.get("num_envs", run.num_envs),
+            iterations=sizes.get("iterations", run.iterations),
+        )
     run = replace(run, folder=PUBLIC_FOLDER / RUNS / run.name, threads=0)
     return shlex.join(["legged-envs", *method.words(run)])

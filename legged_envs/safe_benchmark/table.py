@@ -96,17 +96,6 @@ def _table(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
     return list(rows[0]), [list(cells.values()) for cells in rows]
 
 
-def ratio_table(rows: Sequence[Row]) -> Table:
-    """Return the table of J / d of each cost."""
-    costs = list(rows[0].results[0].costs)
-    cells = []
-    for row in rows:
-        ratios = row.ratios
-        numbers = [number(ratios[name], ".2f") for name in costs]
-        cells.append([f"{row.method}, n = {row.n}", *numbers])
-    return "J/d of each cost, interquartile mean over seeds", ("method", *costs), cells
-
-
 def improvement_table(rows: Sequence[Row]) -> Table:
     """Return the probabilities that a run of one method has a lower worst J / d than another."""
     cells = []

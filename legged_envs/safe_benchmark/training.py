@@ -85,4 +85,5 @@ def train_one(cfg: BenchmarkCfg, methods: Mapping[str, Method]) -> None:
     # The learner of another library writes none. It marks a run as finished.
     if not (run.folder / EVALUATION).exists():
         steps = method.curve(run)[-1]["env_steps"]
-        write_json(run.folder / EVALUATION, {"env_steps": steps})
+        sizes = {"num_envs": run.num_envs, "iterations": run.iterations}
+        write_json(run.folder / EVALUATION, {"env_steps": steps, **sizes})

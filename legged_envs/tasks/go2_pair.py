@@ -160,7 +160,7 @@ def beam_and_partner(env: Carrier) -> torch.Tensor:
     robot = env.robot
     partner = env.partner
     beam = env.beam
-    x_axis, y_axis, _ = torch.eye(3, device=env.device)
+    x_axis, y_axis, _ = torch.eye(3, dtype=torch.float32, device=env.device)
     vectors = (
         beam.root_pos_w - robot.root_pos_w,
         partner.root_pos_w - robot.root_pos_w,
@@ -365,7 +365,7 @@ class Go2Pair(DirectMARLEnv):
     def beam_height(self) -> torch.Tensor:
         """Return the height of the beam's lowest point above the ground, m. Shape: (num_envs,)."""
         beam = self.sim.objects["beam"]
-        half_lengths = torch.diag(torch.tensor(BEAM, device=self.device))
+        half_lengths = torch.diag(torch.tensor(BEAM, dtype=torch.float32, device=self.device))
         half_axes = rotation.rotate(beam.root_quat_w.unsqueeze(1), half_lengths)
         return beam.root_pos_w[:, 2] - half_axes[..., 2].abs().sum(1)
 

@@ -90,7 +90,7 @@ def _read_image(path: Path, cfg: TerrainCfg) -> Array:
         elif image.mode == "I":
             # Pillow reads a PNG of 16 bit in the mode of 32 bit.
             white = 65535 if image.format == "PNG" else cfg.source_height
-        elif image.mode == "I;16":
+        elif image.mode.startswith("I;16"):
             white = 65535
         has_grey_only = image.mode[0] in "FI"
         pixels = np.asarray(image if has_grey_only else image.convert("L"))

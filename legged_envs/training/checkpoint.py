@@ -94,6 +94,9 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     if isinstance(algo, PPOCfg) and algo.symmetry is None:
         # Earlier versions only mirrored mini-batches, unless the option "mirror" was False.
         algo.symmetry = "batches" if getattr(algo, "mirror", True) else "off"
+    if isinstance(algo, PPOCfg) and checkpoint["cfg"].learner == "rsl_rl":
+        # Earlier versions named mirrored mini-batches, which rsl_rl's PPO does not have.
+        algo.symmetry = "off"
     if isinstance(algo, SchemeCfg) and "encoder_epochs" not in vars(algo):
         # In earlier versions, the encoder learned in all passes.
         algo.encoder_epochs = algo.epochs
@@ -294,6 +297,13 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
             # On the command line, options of the algorithm have no prefix: --gamma, not
             # --algo.gamma.
             _check_same(asked, has, usual, prefix if field.name == "algo" else f"{option}.")
+        elif isinstance(asked, dict):
+            # The run may have more changes, such as those of its training scheme.
+            if any(path not in has or has[path] != value for path, value in asked.items()):
+                raise ValueError(
+                    f"{option} is {has} in the run to resume, got {asked}; leave it out, or train "
+                    "a new run"
+                )
         elif asked not in (has, usual):
             raise ValueError(
                 f"{option} is {has} in the run to resume, got {asked}; leave it out, or train a "

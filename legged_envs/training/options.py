@@ -78,8 +78,8 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Number of updates of the training. None: the task's, or no limit with --minutes."""
 
     learner: Literal["legged_envs", "rsl_rl"] = "legged_envs"
-    """Implementation of PPO in tasks without motions. Both learn the same way; rsl_rl's serves for
-    comparisons."""
+    """Implementation of PPO in tasks without motions. rsl_rl's serves for comparisons: it neither
+    treats left and right equally nor has an adaptive learning rate, costs or other additions."""
 
     seed: int = 1
     """Seed of the task's random numbers and of the networks. The same seed gives the same policy on

@@ -315,7 +315,8 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
         ("--rnd.weight", algo.rnd.weight > 0.0),
         ("--lagrange.enabled", algo.lagrange.enabled),
         ("--constraint.method", algo.constraint.method != "none"),
-        ("--symmetry networks", algo.symmetry == "networks"),
+        ("--symmetry", algo.symmetry != "off"),
+        ("--schedule adaptive", algo.schedule == "adaptive"),
     ):
         if is_on:
             raise ValueError(f"{option} is for --learner legged_envs, got --learner rsl_rl")
@@ -324,6 +325,10 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
 def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     check_option_numbers(cfg)
     check_option_numbers(algo)
+    for name in ("hidden", "encoder_hidden", "decoder_hidden", "target_hidden"):
+        if getattr(algo, name, None) == ():
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} must be widths of layers, such as 256 128, got none")
     whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
     check_size("--num-envs", cfg.num_envs)

@@ -73,6 +73,17 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
     """
     algo = trainer.prepared.algo
     place = trainer.cfg.warm_start
+    earlier = getattr(checkpoint.get("cfg"), "algo", None)
+    # Shapes of weights do not show these options.
+    for option in ("activation", "encoder_heads"):
+        given = getattr(algo, option, None)
+        has = getattr(earlier, option, given)
+        if given is not None and has != given:
+            name = "--" + option.replace("_", "-")
+            raise ValueError(
+                f"{name} is {has} in the run {str(place)!r}, got {given}: a warm start needs "
+                f"{name} {has}"
+            )
     with _explaining(place):
         if isinstance(algo, PPOCfg):
             assert isinstance(trainer.algorithm, (PPO, BootstrapPPO))

@@ -41,7 +41,9 @@ def complete_ppo(algo: PPOCfg, defaults: TrainingDefaults, cfg: TrainCfg) -> PPO
 
 def _usual_symmetry(algo: PPOCfg, defaults: TrainingDefaults, cfg: TrainCfg) -> Symmetry:
     """Return how a training treats left and right equally if its options do not say it."""
-    if type(algo) is not PPOCfg or cfg.learner == "rsl_rl":
+    if cfg.learner == "rsl_rl":
+        return "off"
+    if type(algo) is not PPOCfg:
         return "batches"
     widths = defaults.hidden if algo.hidden is None else algo.hidden
     if any(width % 2 for width in widths):

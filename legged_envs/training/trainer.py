@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs.envs import unwrap
-from legged_envs.evaluation.conditions import combine_logs
+from legged_envs.evaluation.conditions import as_floats, combine_logs
 from legged_envs.policy.memory import remembering
 from legged_envs.policy.policy import load_policy
 from legged_envs.rng import hash_64
@@ -341,8 +341,15 @@ class Trainer:
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
-            **combine_logs(logs),
+            **combine_logs(self._logs_of_all(logs)),
         }
+
+    def _logs_of_all(self, logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the logs of the steps of all processes."""
+        if processes.count() == 1:
+            return logs
+        parts = processes.gather([as_floats(log) for log in logs])
+        return [log for part in parts for log in part]
 
     def _share_decisions(self) -> None:
         """Share with all processes what curricula changed, and a request to stop."""
@@ -425,6 +432,8 @@ class Trainer:
 
         All processes of a training must call it. The first one writes.
         """
+        # The first process may still evaluate the policy, for longer than a usual exchange waits.
+        processes.of_first(0.0)
         state = self.checkpoint_state()
         if processes.is_first():
             write_checkpoint(self.run_dir, state, self.cfg.keep)

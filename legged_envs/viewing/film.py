@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ FRAMES_PER_SECOND = 25
 VIDEO_QUALITY = 6
 """Quality of the encoder, 0 to 10."""
 REFERENCE_OFFSET = (0.0, 0.7, 0.0)
-"""Displacement at which the reference is drawn, m, world frame: to the right of the robot."""
+"""Displacement at which the reference is drawn, m, world frame."""
 LARGEST_DRIFT = 0.2
 """Largest distance of robot and reference along x and y that is shown, m. With more, the reference
 would leave the picture."""
@@ -91,7 +92,7 @@ def film(
     """
     core = unwrap(envs)
     # A video plays in real time, so frames are whole numbers of control steps apart.
-    steps_per_frame = max(1, round(1.0 / (core.step_dt * (fps or FRAMES_PER_SECOND))))
+    steps_per_frame = max(1, ceil(1.0 / (core.step_dt * (fps or FRAMES_PER_SECOND)) - 1e-6))
     moments = watch(envs, policy, groups, scenes)
     frames = _render_frames(core, moments, steps_per_frame)
     num_steps = sum(round(scene.seconds / core.step_dt) for scene in scenes)

@@ -8,7 +8,7 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg
-from legged_envs.mdp import curricula
+from legged_envs.mdp import curricula, rewards
 
 CHANGES = {
     "rewards.tracking_lin_vel.params.sigma": 0.5,
@@ -164,3 +164,32 @@ def test_a_copy_made_before_the_first_reset_has_the_changes(make_vec: Any) -> No
     with pytest.raises(RuntimeError, match="before reset"):
         other.step(other.action_space.sample())
     assert (other.reset(seed=1)[0] == env.reset(seed=1)[0]).all()
+
+
+def test_a_weight_may_be_changed_by_any_path_that_holds_it(make_vec: Any) -> None:
+    core = make_vec(2).unwrapped
+    core.reset(seed=0)
+    core.rewards.set_weight("joint_acc", -0.25)
+
+    def weights() -> dict[str, float]:
+        return dict(zip(core.rewards.names, core.rewards.weights, strict=True))
+
+    with pytest.warns(FutureWarning, match="'torques' is now named 'joint_torque'"):
+        core.reconfigure({"rewards.torques.weight": -5.0})
+        assert weights()["joint_torque"] == -5.0
+        core.reconfigure({"rewards.joint_torque": RewardTermCfg(rewards.joint_torque, -7.0)})
+    assert (weights()["joint_torque"], weights()["joint_acc"]) == (-7.0, -0.25)
+    terms = {**make_task_cfg("Legged/Go2-Flat-v0").rewards}
+    core.reconfigure({"rewards": terms})
+    assert weights()["joint_torque"] == terms["joint_torque"].weight
+
+
+def test_the_last_change_of_a_parameter_counts(make_vec: Any) -> None:
+    core = make_vec(2).unwrapped
+    velocity = "events.push.params.velocity"
+    push = copy.deepcopy(core.cfg.events["push"])
+    push.params["velocity"] = 3.0
+    for changes in ({velocity: 1.0}, {"events.push": push}, {velocity: 2.0}):
+        core.reconfigure(changes)
+    assert list(core.changes) == ["events.push", velocity]
+    assert core.events.cfg["push"].params["velocity"] == 2.0

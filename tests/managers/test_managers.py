@@ -904,7 +904,16 @@ def test_parameters_that_a_function_does_not_take_are_refused_with_the_term(chan
         make(task(**changes))
 
 
-@pytest.mark.parametrize("task_id", ["Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"])
+@pytest.mark.parametrize(
+    "task_id",
+    [
+        "Legged/G1-Flat-v0",
+        "Legged/Go2-Mimic-v0",
+        "Legged/Go2-Nav-v0",
+        "Legged/Go2-Gaits-v0",
+        "Legged/Go2-Robust-v0",
+    ],
+)
 def test_another_default_type_of_torch_and_numpy_sizes_change_nothing(
     task_id, random_actions, assert_same
 ):
@@ -947,3 +956,17 @@ def test_noise_below_zero_and_bounds_the_wrong_way_round_are_refused(
     setattr(cfg.observations["policy"].terms["ang_vel"], field, value)
     with pytest.raises(ValueError, match=rf"ang_vel.*{field}"):
         make_vec(1, cfg=cfg)
+
+
+def test_terms_that_truncate_are_saved(make_vec: Any) -> None:
+    changes = {"terminations": {"over": TerminationTermCfg(_always, time_out=True)}}
+    env, other = (make_vec(2, cfg=changes, array="torch").unwrapped for _ in range(2))
+    env.reset(seed=0)
+    env.step(torch.zeros(2, 12))
+    other.set_state(env.get_state())
+    assert env.terminations.time_outs.all()
+    assert torch.equal(other.terminations.time_outs, env.terminations.time_outs)
+
+
+def _always(env: Any) -> torch.Tensor:
+    return torch.ones(env.num_envs, dtype=torch.bool)

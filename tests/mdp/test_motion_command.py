@@ -1027,3 +1027,19 @@ def test_no_event_of_the_reference_is_needed_to_follow_it(make):
     assert (env.sim.root_pos_w[:, :2] == 0.0).all()
     assert (motion_of(env).available == 1.0).all()
     assert events.reset_to_reference not in [event.func for event in env.cfg.events.values()]
+
+
+def test_bodies_of_the_reference_are_as_old_as_those_of_the_simulation(make_vec):
+    """They are one physics step older than the control step, also after that step was changed."""
+    coarse = {"sim.dt": 0.01, "sim.decimation": 2}
+    changed = make_vec(4, task="Legged/Go2-Mimic-v0", array="torch").unwrapped
+    made = make_vec(4, task="Legged/Go2-Mimic-v0", array="torch", cfg=coarse).unwrapped
+    for env in (changed, made):
+        env.reset(seed=1)
+    changed.reconfigure(coarse)
+    for env in (changed, made):
+        motion = env.commands.terms["motion"]
+        motion.player.time.fill_(0.5)
+        motion.advance()
+    expected = made.commands.terms["motion"].target_key_pos_b
+    assert torch.equal(changed.commands.terms["motion"].target_key_pos_b, expected)

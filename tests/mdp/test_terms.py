@@ -1326,3 +1326,11 @@ def test_a_robot_on_its_back_has_fallen_and_one_on_its_feet_has_not(robot):
     )
     ended = [env.step(torch.zeros(2, 12))[2].tolist() for _ in range(3)]
     assert ended == [[False, True]] * 3
+
+
+def test_commands_with_a_heading_keep_the_present_range_of_turns():
+    env = command_env(50, heading=True, heading_stiffness=5.0)
+    velocity = env.commands.terms["velocity"]
+    velocity.set_range("ang_vel_z", -0.1, 0.1)
+    velocity.advance()
+    assert velocity.value[:, 2].abs().max().item() == pytest.approx(0.1)

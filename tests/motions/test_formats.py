@@ -36,6 +36,7 @@ from legged_envs.motions import (
     load_motions,
     resample,
     save_motion,
+    shipped_motions,
 )
 from legged_envs.motions.formats.bvh import read_bvh
 from legged_envs.motions.orders import G1_WITHOUT_WRISTS
@@ -600,3 +601,27 @@ def test_files_of_motions_are_the_same_as_json(tmp_path, monkeypatch):
     files = MotionFiles(("walk.npz",))
     [motion] = load_motions(json.loads(json.dumps(files.as_json())), G1_29)
     assert_same(motion, as_motion(25.0, walk(25.0)))
+
+
+def test_velocities_follow_the_order_of_quaternions_that_is_given(tmp_path):
+    turn = shipped_motions(GO2, "turn_left")[0]
+    arrays = beyondmimic_arrays(turn, GO2.joint_names, GO2)
+    np.savez(tmp_path / "wxyz.npz", **arrays)
+    arrays["body_quat_w"] = arrays["body_quat_w"][..., [1, 2, 3, 0]]
+    np.savez(tmp_path / "xyzw.npz", **arrays)
+    expected = load(tmp_path / "wxyz.npz", GO2)
+    motion = load(tmp_path / "xyzw.npz", GO2, quaternion="xyzw")
+    for field in ("root_quat_w", "root_ang_vel_b", "body_lin_vel_w", "body_ang_vel_w"):
+        assert torch.allclose(getattr(motion, field), getattr(expected, field), atol=1e-5)
+
+
+def test_a_loop_with_w_first_is_read_with_the_option(tmp_path):
+    path = dog_file(tmp_path / "pace.txt", 0.5, rotates=True)
+    expected = load(path, GO2)
+    content = json.loads(path.read_text())
+    rows = np.array(content["Frames"])
+    rows[:, 3:7] = rows[:, [6, 3, 4, 5]]
+    path.write_text(json.dumps({**content, "Frames": rows.tolist()}))
+    motion = load(path, GO2, quaternion="wxyz")
+    assert torch.allclose(motion.root_quat_w, expected.root_quat_w, atol=1e-6)
+    assert torch.allclose(motion.root_lin_vel_w, expected.root_lin_vel_w, atol=1e-4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -224,3 +226,19 @@ def test_a_robot_with_other_legs_is_refused():
     points = key_points_of(shipped_motions(GO2, "trot")[0], GO2)
     with pytest.raises(MotionError, match=r"'trot'.*left leg.*'g1_29'"):
         retarget(points, G1_29)
+
+
+@pytest.mark.parametrize("rate", [0.0, -30.0, float("nan")])
+def test_a_rate_that_is_none_is_refused(tmp_path, rate):
+    np.savez(tmp_path / "march.npz", joints=np.ones((5, 22, 3)), fps=rate)
+    with pytest.raises(MotionError, match="march"):
+        load_human(tmp_path / "march.npz")
+
+
+@pytest.mark.parametrize("step", ["nan", "1e-320", "inf", "0"])
+def test_a_step_without_a_rate_is_refused(tmp_path, step):
+    write_bvh(tmp_path / "walk.bvh", walking_human(31))
+    text = (tmp_path / "walk.bvh").read_text()
+    (tmp_path / "walk.bvh").write_text(re.sub("Frame Time: .*", f"Frame Time: {step}", text))
+    with pytest.raises(MotionError, match="positive Frame Time"):
+        load_human(tmp_path / "walk.bvh")

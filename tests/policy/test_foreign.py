@@ -999,3 +999,17 @@ def test_a_card_tells_robot_task_evaluation_costs_and_licence(tmp_path: Path) ->
     assert error["training"]["friction"] == [0.5, 1.25]
     cli.main(["export", GO2, "--format", "mjlab", "--card", "--folder", str(tmp_path / "mjlab")])
     assert (tmp_path / "mjlab" / "README.md").is_file()
+
+
+def test_files_without_what_they_name_are_refused(tmp_path: Path) -> None:
+    size = 58 + 9 + 3 + 3 * 29
+    path = save_motion(tmp_path, WithMotion(size), size, anchor_body_name="")
+    with pytest.raises(ValueError, match="anchor_body_name must be a body, got ''"):
+        policy_and_task(G1, path)
+    folder = tmp_path / "go2" / "himloco"
+    folder.mkdir(parents=True)
+    write(tmp_path / "go2" / "base.yaml", {})
+    description = write(folder / "config.yaml", {"go2/himloco": sar_config()})
+    network_path = save_network(folder / "policy.pt", network(135, 12), 135)
+    with pytest.raises(ValueError, match=r"base\.yaml' is empty"):
+        policy_and_task(GO2, network_path, description=description)

@@ -36,6 +36,8 @@ def test_a_stiffer_biped_leans_further(man: RobotCfg) -> None:
     moving = make_moving(man, is_held=False)
     assert is_balanced(moving)
     stiff = lean(moving, replace(man, kp=tuple(4 * kp for kp in man.kp)), gain_factor=8.0)
+    # Leaning again does not add up.
+    assert lean(moving, stiff, gain_factor=8.0) == stiff
     assert stiff.kp[0] == 4 * man.kp[0]
     model = mujoco.MjModel.from_xml_path(man.xml)
     for robot, share in ((man, 0.5), (stiff, 0.875)):

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import mujoco
 import pytest
 from dogs import dog, draft
 
+from legged_envs.robots.reading.mirror import foot_partners
+from legged_envs.robots.reading.pose import Pose
 from legged_envs.robots.robot import counterpart
 
 LEGS = ("FL", "FR", "RL", "RR")
@@ -47,3 +50,14 @@ def test_a_joint_without_an_image_is_told(tmp_path: Path) -> None:
     mirror = dict(zip(robot.joint_names, robot.mirror, strict=True))
     assert mirror["a_hip_joint"][0] == "a_hip_joint" and "a_hip_joint" in gaps["mirror"]
     assert mirror["c_hip_joint"][0] == "d_hip_joint"
+
+
+def test_a_foot_that_lost_its_partner_by_name_has_none() -> None:
+    spec = mujoco.MjSpec()
+    places = {"left_a": (0.0, 0.1, 0.0), "right_a": (0.5, -0.1, 0.0), "b": (0.0, -0.1, 0.0)}
+    for name, place in places.items():
+        spec.worldbody.add_body(name=name, pos=place).add_geom(size=(0.01, 0.0, 0.0))
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert foot_partners(Pose(model, data), tuple(places), height=1.0) == (2, 1, 0)

@@ -552,3 +552,10 @@ def test_importing_the_robots_is_light() -> None:
     code = "import sys, legged_envs.robots; print(sorted({'mujoco', 'torch'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_lists_become_tuples():
+    robot = replace(GO2, kp=[40.0] * 12, mirror=[list(pair) for pair in GO2.mirror])
+    assert robot == replace(GO2, kp=(40.0,) * 12) and hash(robot) == hash(
+        replace(GO2, kp=(40.0,) * 12)
+    )

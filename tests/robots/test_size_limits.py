@@ -11,6 +11,7 @@ import pytest
 
 from legged_envs import cli
 from legged_envs.robots.reading.draft import draft_robot
+from legged_envs.robots.reading.meshes import find_mesh
 from legged_envs.robots.reading.size_limits import check_model_size
 
 
@@ -106,3 +107,19 @@ def test_a_chain_of_links_without_an_end_is_refused(is_loop: bool, tmp_path: Pat
     path.write_text(f'<robot name="chain">{text}</robot>')
     with pytest.raises(ValueError, match=r"'l\d+' is at the end of a chain of more than 200 links"):
         draft_robot(path, "chain", tmp_path / "out")
+
+
+@pytest.mark.parametrize("option", ["meshdir", "assetdir"])
+def test_meshes_in_the_folders_of_the_compiler_are_checked(option: str, tmp_path: Path) -> None:
+    folder = tmp_path / "assets"
+    folder.mkdir()
+    with (folder / "large.stl").open("wb") as file:
+        file.truncate(2**30)
+    robot = tmp_path / "robot.xml"
+    robot.write_text(
+        f'<mujoco><asset><mesh name="m" file="large.stl"/></asset><compiler {option}="assets"/></mujoco>'
+    )
+    with pytest.raises(ValueError, match=r"large\.stl' has 1,073,741,824 bytes"):
+        check_model_size(robot)
+    with pytest.raises(ValueError, match=r"large\.stl' has 1,073,741,824 bytes"):
+        find_mesh("package://robot/assets/large.stl", tmp_path, "")

@@ -553,3 +553,9 @@ def test_a_run_that_mlflow_does_not_know_here_is_one_line(
     tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, 1)
     with pytest.raises(ValueError, match=r"there is no run 0+ in .*set MLFLOW_TRACKING_URI"):
         tracker.__enter__()
+
+
+def test_a_column_without_numbers_is_not_drawn(run):
+    curve = [{**row, "reward": None} for row in Run(run).curve]
+    figure = draw_curves({"one": [curve], "other": [Run(run).curve]})
+    assert any(axis.lines for axis in figure.axes)

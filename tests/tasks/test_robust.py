@@ -11,6 +11,7 @@ import torch
 from legged_envs.envs import make_core
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import evaluation_cfg
+from legged_envs.evaluation.metrics.terrain import TerrainMetrics
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.robust import CHANGES, robust
 from legged_envs.tasks.rough import anymal_c_rough, g1_rough, go2_blind
@@ -92,3 +93,11 @@ def test_what_cannot_be_made_harsher_is_named() -> None:
         robust(go2_blind(), ["slopes"])
     with pytest.raises(ValueError, match=r"'go2' is on a plane"):
         robust(go2_flat())
+
+
+def test_all_robots_of_an_evaluation_walk_straight_on() -> None:
+    """Half of the robots of the training keep a drawn turn, and would walk in circles."""
+    cfg = make_task_cfg("Legged/Go2-Robust-v0")
+    assert cfg.commands["velocity"].heading_fraction == 0.5
+    evaluated, _ = TerrainMetrics.task(cfg, 8)
+    assert evaluated.commands["velocity"].heading_fraction == 1.0

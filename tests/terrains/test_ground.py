@@ -780,3 +780,14 @@ def test_the_policy_that_ships_crosses_rough_ground() -> None:
     result = evaluator.run(load_shipped_policy(ROUGH))
     evaluator.close()
     assert result.crossed >= 0.8
+
+
+def test_goals_are_relative_to_the_start_of_the_scene(make_vec: Any) -> None:
+    cores = []
+    for start in ((0.0, 0.0, 0.0), (2.0, -1.0, 0.0)):
+        env = make_vec(8, task="Legged/Go2-Nav-v0", array="torch", cfg={"scene.start": start})
+        env.reset(seed=2)
+        cores.append(env.unwrapped)
+    goals = [core.commands.terms["goal"].goal_w for core in cores]
+    shift = (goals[1] - goals[0])[:, :2]
+    assert torch.allclose(shift, torch.tensor([2.0, -1.0]), atol=1e-5)

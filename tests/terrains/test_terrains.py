@@ -530,6 +530,24 @@ def test_an_image_is_seen_from_above(dtype, white, ending, tmp_path):
     assert np.allclose(terrain.heights, pixels.astype(np.float64)[::-1].T * 0.5 / white, atol=1e-6)
 
 
+def test_a_big_endian_image_has_the_same_heights(tmp_path):
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 65535, (40, 30), endpoint=True).astype(">u2")
+    # Pillow writes TIFF files only in the order of this machine's bytes.
+    data = pixels.tobytes()
+    tags = {256: 30, 257: 40, 258: 16, 259: 1, 262: 1, 273: 122, 277: 1, 278: 40, 279: len(data)}
+    entries = b"".join(struct.pack(">HHII", tag, 4, 1, value) for tag, value in tags.items())
+    start = b"MM" + struct.pack(">HIH", 42, 8, len(tags))
+    path = tmp_path / "big.tif"
+    path.write_bytes(start + entries + bytes(4) + data)
+    with Image.open(path) as image:
+        assert image.mode == "I;16B"
+    terrain = make_terrain(TerrainCfg(source=path, source_height=0.5, border=0.0))
+    expected = pixels.astype(np.float64)[::-1].T * 0.5 / 65535
+    assert np.allclose(terrain.heights, expected, atol=1e-6)
+
+
 def test_colours_are_grey_and_elevations_are_metres(tmp_path):
     from PIL import Image
 

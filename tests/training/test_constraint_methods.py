@@ -465,7 +465,7 @@ def test_a_method_does_not_act_before_its_start(
     name: Any, assert_same: Callable[..., None]
 ) -> None:
     cfg = ConstraintCfg(method=name, costs=("foot_slip",), start=0.5)
-    constrained = trainer_with(cfg, LagrangeCfg())
+    constrained = trainer_with(cfg, LagrangeCfg(initial=0.5))
     free = trainer_with(ConstraintCfg(), LagrangeCfg())
     part = constrained.algorithm.constraints
     for _ in range(2):

@@ -18,6 +18,7 @@ from legged_envs.training.prepare import (
     with_defaults,
 )
 from legged_envs.training.result_size import size_of_results
+from legged_envs.training.scheme_options import CTSCfg
 from legged_envs.training.task_defaults import coarse_fraction, first_trot_factor
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -168,3 +169,25 @@ def test_checkpoint_files_know_every_class_of_options():
     # Classes that have moved are known by their former places too.
     assert present <= names
     assert {name.rpartition(".")[2] for name in names} == set(OPTION_CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("algo", "message"),
+    [
+        (PPOCfg(schedule="adaptive"), "--schedule adaptive is for --learner legged_envs"),
+        (PPOCfg(symmetry="batches"), "--symmetry is for --learner legged_envs"),
+    ],
+)
+def test_rsl_rl_refuses_what_it_would_ignore(algo, message):
+    with pytest.raises(ValueError, match=message):
+        prepare(TrainCfg(GO2, learner="rsl_rl", algo=algo))
+    assert prepare(TrainCfg(GO2, learner="rsl_rl")).algo.symmetry == "off"
+
+
+def test_networks_without_layers_are_refused():
+    for algo, option in (
+        (PPOCfg(hidden=()), "hidden"),
+        (CTSCfg(encoder_hidden=()), "encoder-hidden"),
+    ):
+        with pytest.raises(ValueError, match=f"--{option} must be widths of layers"):
+            prepare(TrainCfg(GO2, algo=algo))

@@ -1242,3 +1242,23 @@ def test_trainings_that_start_in_the_same_second_have_folders_of_their_own(tmp_p
         folders.add(folder)
     assert len(folders) == 3
     assert {folder.parent for folder in folders} == {Path("runs/Go2-Flat-v0")}
+
+
+def test_a_run_with_changes_of_its_own_is_resumed_with_its_options(tmp_path):
+    """Limits of costs are a change that the training adds to those of the command."""
+    cfg = tiny(
+        tmp_path,
+        iterations=4,
+        changes={"rewards.joint_torque.weight": 0.0},
+        constraints="medium",
+    )
+    Trainer(prepare(cfg), Console(quiet=True)).save()
+    resumed = Trainer(prepare(replace(cfg, run_dir=None, resume=tmp_path)), Console(quiet=True))
+    assert resumed.cfg.changes.keys() >= cfg.changes.keys() | {"costs"}
+
+
+def test_a_warm_start_needs_the_activation_of_the_run(run):
+    cfg = tiny(None, iterations=1, warm_start=run)
+    other = replace(cfg, algo=replace(cfg.algo, activation="tanh"))
+    with pytest.raises(ValueError, match=r"--activation is elu in the run .*, got tanh"):
+        Trainer(prepare(other), Console(quiet=True))

@@ -236,3 +236,13 @@ def test_the_slider_of_checkpoints_follows_a_run_that_trains(tmp_path: Path) -> 
         page.set("checkpoint", 2)
         view.frame()
         assert acts_as(20)
+        page.set("checkpoint", 4)
+        view.frame()
+        # Somebody who chose another policy keeps it, too.
+        page.set("policy", "shipped")
+        view.frame()
+        write(50, 0.7)
+        frames_until_the_next_look()
+        assert slider.max == 5 and view.panel.controls["policy"].value == "shipped"
+        seen = view.session.observation["policy"]
+        assert torch.equal(view.session.policy(seen), load_policy(SHIPPED[ID])(seen))

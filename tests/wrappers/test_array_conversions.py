@@ -92,3 +92,17 @@ def test_conversions_share_memory_and_leave_objects_alone():
     back.reset()
     assert back.step(np.zeros((3, 2), np.float32))[0].ctypes.data == inner.result[0].ctypes.data
     assert ToTorch(ToyVectorEnv(), "cpu").device == torch.device("cpu")
+
+
+@pytest.mark.parametrize(("saved", "loaded"), [("numpy", "torch"), ("torch", "numpy")])
+def test_a_state_of_a_stack_over_other_arrays_keeps_the_present_kind(saved, loaded):
+    def make(kind: str) -> Any:
+        wrapper = ToTorch if kind == "numpy" else ToNumpy
+        env = wrapper(EpisodeStatistics(AutoReset(ToyVectorEnv(array=kind))))
+        env.reset(seed=0)
+        return env
+
+    first, other = make(saved), make(loaded)
+    other.load_state_dict(first.state_dict())
+    actions = np.zeros((other.num_envs, 2), np.float32)
+    other.step(convert(actions, "torch" if loaded == "numpy" else "numpy"))

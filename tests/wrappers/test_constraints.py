@@ -1348,3 +1348,23 @@ def test_rewards_and_costs_of_any_size_are_those_of_float64(
         rounding = 1e-15 * reward_size
         np.testing.assert_allclose(step[1], reward * (1.0 - delta), rtol=1e-6, atol=rounding)
         np.testing.assert_allclose(step[4]["termination_probability"], delta, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrapper", [LagrangianReward, ConstraintsAsTerminations])
+def test_costs_without_a_number_after_the_end_of_an_episode_do_not_count(wrapper):
+    class Broken(Scripts):
+        def step(self, actions: Any) -> Any:
+            observation, reward, terminated, truncated, info = super().step(actions)
+            costs = np.array(info["costs"])
+            costs[self.ended] = np.nan
+            self.ended |= terminated | truncated
+            return observation, reward, terminated, truncated, {**info, "costs": costs}
+
+    env = Broken()
+    env.ended = np.zeros(env.num_envs, bool)
+    env = wrapper(env, limits=LIMITS)
+    env.reset(seed=0)
+    for _ in range(2 * STEPS):
+        _, reward, *_ = env.step(np.zeros((env.num_envs, 1)))
+    assert env.env.unwrapped.ended.any()
+    assert np.isfinite(reward).all() and np.isfinite(env.adapted).all()

@@ -1149,6 +1149,11 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, asser
             env.load_state_dict(state)
         assert_same(env.state_dict(), before)
     if wrapper is CostNormalize:
+        rewards = RewardNormalize(sync(NEXT_STEP)).state_dict()
+        for state, message in ((rewards, "a scale of 'cost'"), (None, "got None")):
+            with pytest.raises(ValueError, match=f"CostNormalize.*{message}"):
+                env.load_state_dict(state)
+        assert_same(env.state_dict(), before)
         with pytest.raises(ValueError, match=r"CostNormalize.*3 costs.*\(2,\)"):
             CostNormalize(Named(sync(NEXT_STEP))).load_state_dict(env.state_dict())
 

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from rsl_rl.models import MLPModel
+from rsl_rl.models import MLPModel, RNNModel
 from rsl_rl.runners import OnPolicyRunner
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
@@ -317,3 +317,28 @@ def test_ppo_learns_from_such_a_rollout(scripted):
     assert all(np.isfinite(loss) for loss in losses.values())
     after = ppo.save()["critic_state_dict"]
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_recurrent_critic_bootstraps_and_keeps_its_memory(scripted, moves):
+    env = RslRlVecEnv(scripted(), seed=0)
+    algorithm = make_ppo(env, num_steps=8)
+    groups = {"critic": ["critic"]}
+    critic = RNNModel(env.get_observations(), groups, "critic", 1, [16], rnn_hidden_dim=8)
+    algorithm.critic = critic
+    bootstrapped = 0
+    for action in moves[:7]:
+        algorithm.act(env.get_observations())
+        memory = tuple(part.detach().clone() for part in critic.get_hidden_state())
+        _, rewards, dones, extras = env.step(action)
+        expected = rewards.clone()
+        if extras["time_outs"].any():
+            values = critic(extras["final_obs"]).detach().squeeze(1)
+            critic.reset(hidden_state=tuple(part.clone() for part in memory))
+            expected = torch.where(extras["time_outs"], rewards + 0.9 * values, rewards)
+            bootstrapped += 1
+        algorithm.process_env_step(env.get_observations(), rewards, dones, extras)
+        recorded = algorithm.storage.rewards[algorithm.storage.step - 1].squeeze(1)
+        assert torch.allclose(recorded, expected)
+        for kept, before in zip(critic.get_hidden_state(), memory, strict=True):
+            assert torch.equal(kept[:, ~dones], before[:, ~dones])
+    assert bootstrapped > 0

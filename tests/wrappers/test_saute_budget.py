@@ -155,3 +155,12 @@ def test_wrong_arguments_are_named(
 
 def test_the_example_of_the_docstring_runs() -> None:
     assert doctest.testmod(saute_budget).failed == 0
+
+
+def test_observations_of_whole_numbers_are_refused() -> None:
+    class Counter(Levers):
+        observation_space = gym.spaces.Box(0, 9, (1,), np.uint8)
+
+    envs = SyncVectorEnv([Counter])
+    with pytest.raises(TypeError, match="Box of floats in one row"):
+        SauteBudget(envs, STEPS, LIMITS)

@@ -153,12 +153,23 @@ class BootstrapPPO(PPO):
             extras: ``extras`` of the step, with ``time_outs`` and, where an episode ended,
                 ``final_obs``.
         """
-        time_outs = extras["time_outs"]
+        time_outs = extras["time_outs"].to(self.device)
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)
-            values = self.critic(extras["final_obs"][ids]).detach().squeeze(1)
+            values = self._final_values(extras["final_obs"].to(self.device), ids)
             # Not in place: the caller still holds the rewards.
             rewards = rewards.index_add(0, ids, values, alpha=self.gamma)
         # Given time_outs, rsl_rl would add its own V(s_t) as well.
         other_extras = {key: extras[key] for key in extras if key != "time_outs"}
         super().process_env_step(obs, rewards, dones, other_extras)
+
+    def _final_values(self, final_obs: TensorDict, ids: torch.Tensor) -> torch.Tensor:
+        """Return the critic's values of the last observations of ``ids`` (n,). Shape: (n,)."""
+        if not self.critic.is_recurrent:
+            values: torch.Tensor = self.critic(final_obs[ids])
+            return values.detach().squeeze(1)
+        # A memory has a row for each environment. The next step must continue from the present one.
+        memory = self.critic.get_hidden_state()
+        values = self.critic(final_obs)[ids]
+        self.critic.reset(hidden_state=memory)
+        return values.detach().squeeze(1)

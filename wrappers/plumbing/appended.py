@@ -13,7 +13,7 @@ def with_columns(space: Space, number: int) -> Space:
     """Return the space of observations with more numbers, which have no bounds.
 
     Args:
-        space: A Box of numbers in one row, or a Dict of these.
+        space: A Box of floats in one row, or a Dict of these.
         number: Number of numbers that each Box gets.
 
     Raises:
@@ -21,8 +21,10 @@ def with_columns(space: Space, number: int) -> Space:
     """
     if isinstance(space, Dict):
         return Dict({key: with_columns(part, number) for key, part in space.items()})
-    if not isinstance(space, Box) or len(space.shape) != 1:
-        raise TypeError(f"observations must be a Box of one row or a Dict of these, got {space}")
+    if not isinstance(space, Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+        raise TypeError(
+            f"observations must be a Box of floats in one row or a Dict of these, got {space}"
+        )
     bound = np.full(number, np.inf)
     low = np.concatenate((space.low, -bound)).astype(space.dtype)
     high = np.concatenate((space.high, bound)).astype(space.dtype)

@@ -41,8 +41,8 @@ class ConstraintWrapper(StatefulWrapper, ABC):
     normalized, the wrapper reads ``info["original_costs"]``.
 
     The returned reward has the dtype of the environment's reward, or float32 if this dtype is not a
-    real floating dtype. ``info["original_reward"]`` (num_envs,) is the environment's reward, and
-    the key in ``whole_keys`` holds the adapted numbers (K,) that this step used.
+    real floating dtype. ``info["original_reward"]`` (num_envs,) is the reward of the layer below,
+    and the key in ``whole_keys`` holds the adapted numbers (K,) that this step used.
 
     Args:
         env: The environment, as for :class:`StatefulWrapper`.
@@ -209,8 +209,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         """Return ``values`` (num_envs, …) with 0 in the rows without a running episode."""
         if not self._over.some_over:
             return values
-        running = self._xp.astype(self._over.running(values), values.dtype)
-        return values * arrays.align_rows(running, values.ndim)
+        return arrays.blank_rows(self._over.over(values), values)
 
     @abstractmethod
     def _shape(self, step: Step, costs: Array) -> Step:

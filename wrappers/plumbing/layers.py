@@ -120,14 +120,14 @@ def end_episodes(env: Env, mask: Array) -> None:
         mask: Environments with an ended episode. Shape: (num_envs,), bool.
     """
     for layer in layers(env):
-        # Asked of the type: Gymnasium's wrappers pass unknown attributes on to the layer below,
-        # which would be notified twice.
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)
 
 
 def whole_keys(env: Env) -> frozenset[str]:
     """Return the keys of ``info`` with one number for each cost, not one row per environment."""
+    if has_info_rows(env):
+        return frozenset()
     keys: set[str] = set()
     for layer in layers(env):
         keys.update(getattr(type(layer), "whole_keys", ()))

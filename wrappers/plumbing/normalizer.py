@@ -124,7 +124,7 @@ class Normalizer:
     def scale(self, values: Array) -> Array:
         """Return ``values / std``, clipped: :meth:`normalize` without subtracting the mean."""
         self._adopt(values)
-        scaled = values if self._xp is np else arrays.float64(values)
+        scaled = arrays.float64(values)
         if self.count >= 2:
             scaled = scaled * self._factor()
         return self._clip(scaled, values.dtype)

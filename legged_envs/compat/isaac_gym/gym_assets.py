@@ -200,7 +200,7 @@ class AssetFunctions:
         local_pose: Transform,
         props: ForceSensorProperties | None = None,
     ) -> int:
-        """Add a force sensor to a body of an asset; actors that are created afterwards have it.
+        """Add a force sensor to a body of an asset; all actors of the asset have it.
 
         Args:
             asset: The robot.

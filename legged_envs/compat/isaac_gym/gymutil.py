@@ -85,6 +85,8 @@ def parse_arguments(
         options = {key: value for key, value in parameter.items() if key != "name"}
         parser.add_argument(parameter["name"], **options)
     args = parser.parse_args()
+    if no_graphics and args.nographics:
+        args.headless = True
     _replace_missing_devices(args)
     args.sim_device_type, args.compute_device_id = parse_device_str(args.sim_device)
     args.device = args.sim_device_type
@@ -99,7 +101,11 @@ def _add_own_options(parser: argparse.ArgumentParser) -> None:
         "--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>"
     )
     parser.add_argument(
-        "--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are"
+        "--pipeline",
+        default="gpu",
+        type=str.lower,
+        choices=("cpu", "gpu", "cuda"),
+        help="where tensors are",
     )
     parser.add_argument("--graphics_device_id", type=int, default=0)
     engine_help = "the engine is MuJoCo instead of PhysX; no FleX"

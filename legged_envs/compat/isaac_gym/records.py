@@ -219,8 +219,7 @@ class TriangleMeshParams(Record):
 class RigidShapeProperties(Record):
     """Properties of a shape.
 
-    Only ``friction`` has an effect. The others are accepted, except for a ``filter``, which is
-    refused.
+    ``friction`` and ``filter`` have an effect. The others are accepted.
     """
 
     FIELDS: ClassVar = {

@@ -82,10 +82,10 @@ class SubTerrain:
 
     def flatten_middle(self, platform_size: float, height: int = 0) -> None:
         """Set the heights of the platform, in units of ``vertical_scale``."""
-        x = self.width // 2
-        y = self.length // 2
-        half = self.points(platform_size) // 2
-        self.height_field_raw[x - half : x + half, y - half : y + half] = height
+        side = self.points(platform_size)
+        x = slice((self.width - side) // 2, (self.width + side) // 2)
+        y = slice((self.length - side) // 2, (self.length + side) // 2)
+        self.height_field_raw[x, y] = height
 
 
 def random_uniform_terrain(
@@ -193,9 +193,11 @@ def pyramid_sloped_terrain(
     """
     half_width = terrain.width // 2
     half_length = terrain.length // 2
-    rise_x = 1 - abs(np.arange(terrain.width) - half_width) / half_width
-    rise_y = 1 - abs(np.arange(terrain.length) - half_length) / half_length
-    top = slope * terrain.horizontal_scale / terrain.vertical_scale * half_width
+    rise_x = (half_width - abs(np.arange(terrain.width) - half_width)) / half_width
+    rise_y = (half_length - abs(np.arange(terrain.length) - half_length)) / half_length
+    # Rounded towards 0, from the exact half of the width, as in Isaac Gym.
+    units_per_point = terrain.horizontal_scale / terrain.vertical_scale
+    top = int(slope * units_per_point * (terrain.width / 2))
     pyramid = (top * rise_x[:, None] * rise_y).astype(np.int16)
     heights = terrain.height_field_raw + pyramid
     half_platform = terrain.points(platform_size) // 2

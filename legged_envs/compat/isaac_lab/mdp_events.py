@@ -18,6 +18,7 @@ from legged_envs.compat.isaac_lab.scene_entity import ROBOT, SceneEntityCfg
 
 if TYPE_CHECKING:
     from legged_envs.compat.isaac_lab.manager_based import ManagerBasedEnv
+    from legged_envs.sim import Simulation
 
 Range = tuple[float, float]
 """Lower and upper bound of a draw."""
@@ -28,18 +29,23 @@ AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
 def randomize_rigid_body_material(
-    env: "ManagerBasedEnv", env_ids: Tensor, static_friction_range: Range, **others: object
+    env: "ManagerBasedEnv",
+    env_ids: Tensor,
+    static_friction_range: Range,
+    asset_cfg: SceneEntityCfg = ROBOT,
+    **others: object,
 ) -> None:
-    """Draw the sliding friction of the robot.
+    """Draw the sliding friction of a robot.
 
     Args:
         env: The environment.
         env_ids: Environments, shape (n,).
         static_friction_range: Range of the coefficient of friction.
+        asset_cfg: The robot. All of its bodies have the same friction.
         others: Ignored: parameters of contact models that MuJoCo does not have.
     """
     friction = _draw(env, static_friction_range, 1, env_ids)[:, 0]
-    env.sim.set_parameter("friction", friction, env_ids)
+    _sim_of(env, asset_cfg).set_parameter("friction", friction, env_ids)
 
 
 def randomize_rigid_body_mass(
@@ -69,7 +75,8 @@ def randomize_rigid_body_mass(
     """
     check_choice("distribution", distribution, ("uniform",))
     check_choice("operation", operation, ("add", "scale", "abs"))
-    masses = env.sim.default_parameter("body_mass")[env_ids]
+    sim = _sim_of(env, asset_cfg)
+    masses = sim.default_parameter("body_mass")[env_ids]
     own = masses[:, asset_cfg.body_ids]
     drawn = _draw(env, mass_distribution_params, own.shape[1], env_ids)
     if operation == "add":
@@ -78,7 +85,7 @@ def randomize_rigid_body_mass(
         masses[:, asset_cfg.body_ids] = own * drawn
     else:
         masses[:, asset_cfg.body_ids] = drawn
-    env.sim.set_parameter("body_mass", masses, env_ids)
+    sim.set_parameter("body_mass", masses, env_ids)
 
 
 def randomize_rigid_body_com(
@@ -95,11 +102,12 @@ def randomize_rigid_body_com(
         com_range: Range along each axis, m, or one range for a draw that moves along all three.
         asset_cfg: The bodies.
     """
-    centres = env.sim.default_parameter("com")[env_ids]
+    sim = _sim_of(env, asset_cfg)
+    centres = sim.default_parameter("com")[env_ids]
     own = centres[:, asset_cfg.body_ids]
     drawn = _draw(env, com_range, 3, env_ids)
     centres[:, asset_cfg.body_ids] = own + drawn.unsqueeze(1)
-    env.sim.set_parameter("com", centres, env_ids)
+    sim.set_parameter("com", centres, env_ids)
 
 
 def apply_external_force_torque(
@@ -231,10 +239,27 @@ def _write_joints(
     velocities: Tensor,
     asset_cfg: SceneEntityCfg,
 ) -> None:
-    """Set positions, within the limits, and velocities of all joints, (n, num_joints)."""
+    """Set positions, within the limits, and velocities of the joints of ``asset_cfg``.
+
+    ``positions`` and ``velocities`` are of all joints, (n, num_joints).
+    """
     asset = env.scene[asset_cfg.name]
     low, high = asset.data.joint_pos_limits[env_ids].unbind(-1)
-    asset.write_joint_state_to_sim(positions.clamp(low, high), velocities, env_ids=env_ids)
+    joints = asset_cfg.joint_ids
+    asset.write_joint_state_to_sim(
+        positions.clamp(low, high)[:, joints], velocities[:, joints], joints, env_ids
+    )
+
+
+def _sim_of(env: "ManagerBasedEnv", asset_cfg: SceneEntityCfg) -> "Simulation":
+    """Return the simulation of a robot, whose model parameters can change.
+
+    Raises:
+        ValueError: If ``asset_cfg`` is no robot.
+    """
+    robots = env.core.sim.robots
+    check_choice("the asset of an event that changes bodies", asset_cfg.name, tuple(robots))
+    return robots[asset_cfg.name]
 
 
 def _draw(env: "ManagerBasedEnv", ranges: Range | AxisRanges, size: int, env_ids: Tensor) -> Tensor:

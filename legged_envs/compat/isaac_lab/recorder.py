@@ -46,6 +46,11 @@ class RecorderManager(Manager):
     def __init__(self, cfg: Any, env: Any):
         super().__init__(env, {})
         core = env.core
+        if not isinstance(core.last_observation["policy"], Tensor):
+            raise ValueError(
+                "recorders need one vector of observations in the group 'policy': "
+                "set concatenate_terms = True"
+            )
         self._core = core
         self._scene = env.scene
         self._episodes_at_once = cfg.episodes_at_once

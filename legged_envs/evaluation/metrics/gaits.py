@@ -159,7 +159,8 @@ class GaitMetrics(VelocityMetrics):
     def _measured_style(self, values: Measures, counted: torch.Tensor) -> Measures:
         """Return the measured period, clearance, height and pitch of each episode.
 
-        NaN for an episode without two strides. Shapes: (n,).
+        The period is NaN unless a foot lands twice, the clearance without a swing, and height and
+        pitch if no step counts. Shapes: (n,).
         """
         is_swing = values["swing_time"] >= LEAST_SWING
         landed = (values["landed"] > 0.0) & is_swing & counted.unsqueeze(2)

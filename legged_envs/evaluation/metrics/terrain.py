@@ -61,8 +61,8 @@ def _percentage(fraction: float) -> str:
 class TerrainMetrics(VelocityMetrics):
     """Metrics of a velocity task on rough ground.
 
-    Robots walk straight ahead from the middle of tiles of all kinds and levels. If the task starts
-    all robots at one level, only tiles of that level are used.
+    From the middle of tiles of all kinds and levels, robots turn to a drawn heading and walk on. If
+    the task starts all robots at one level, only tiles of that level are used.
     """
 
     ERRORS: ClassVar[dict[str, str]] = {**VelocityMetrics.ERRORS, "level": "mean level"}
@@ -78,9 +78,10 @@ class TerrainMetrics(VelocityMetrics):
         levels = (low, high) if begin_at_one_level else (0, cfg.scene.terrain.rows - 1)
         changes: dict[str, Any] = {
             "scene.terrain.first_levels": levels,
-            "commands.velocity.heading": True,
-            "commands.velocity.lin_vel_x": SPEED_RANGE,
             # Robots walk straight on, over what is in front of them.
+            "commands.velocity.heading": True,
+            "commands.velocity.heading_fraction": 1.0,
+            "commands.velocity.lin_vel_x": SPEED_RANGE,
             "commands.velocity.lin_vel_y": (0.0, 0.0),
             # A curriculum would move robots to other levels when an episode ends.
             "curriculum": {},

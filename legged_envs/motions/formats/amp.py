@@ -12,6 +12,7 @@ robot.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from legged_envs.motion_reading import MotionReading
@@ -49,7 +50,11 @@ def read_amp(
     joints = column_joints(reading, names, (len(names),), robot)
     if num_feet is None:
         num_feet = len(robot.foot_names)
-    parts = read_frames(content, joints, num_feet, str(path))
+    w_first = reading.quaternion == "wxyz"
+    parts = read_frames(content, joints, num_feet, str(path), w_first)
+    if w_first:
+        # Those of the parts are (x, y, z, w).
+        reading = replace(reading, quaternion="xyzw")
     recording = Recording(
         path=path,
         frame_rate=1.0 / content["FrameDuration"],

@@ -17,7 +17,11 @@ ANGULAR = ("root angular velocity x", "root angular velocity y", "root angular v
 
 
 def read_frames(
-    content: dict[str, Any], joints: Sequence[str], num_feet: int, origin: str
+    content: dict[str, Any],
+    joints: Sequence[str],
+    num_feet: int,
+    origin: str,
+    w_first: bool,
 ) -> dict[str, torch.Tensor]:
     """Return the parts of the frames by name: ``pos``, ``quat`` (x, y, z, w), ``joint_pos``, …
 
@@ -26,6 +30,7 @@ def read_frames(
         joints: Names of the joint columns.
         num_feet: Number of feet with positions and velocities in the file.
         origin: The file, for error messages.
+        w_first: True if the quaternions of the file are (w, x, y, z).
 
     Raises:
         MotionError: A frame has an unknown width, or a number or a quaternion is bad.
@@ -50,13 +55,14 @@ def read_frames(
     require(width in widths, origin, "frame 0", f"{known} columns wide", width)
     columns = forms[widths.index(width)]
     table = check_table(rows, columns, origin)
-    check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)")
+    order = "(w, x, y, z)" if w_first else "(x, y, z, w)"
+    check_unit(table[:, 3:7], origin, f"root quaternion {order}")
     place = {column: number for number, column in enumerate(columns)}
 
     def part(names: Sequence[str]) -> torch.Tensor:
         return table[:, [place[name] for name in names]]
 
-    quat_w = table[:, [6, 3, 4, 5]]
+    quat_w = table[:, 3:7] if w_first else table[:, [6, 3, 4, 5]]
     parts = {"pos": table[:, :3], "joint_pos": part(joints)}
     if width > widths[0]:
         parts["ang_vel_b"] = part(ANGULAR)

@@ -30,6 +30,10 @@ def read_beyondmimic(path: Path, robot: RobotCfg, reading: MotionReading) -> Mot
     base = bodies.index(robot.base_body) if robot.base_body in bodies else 0
     pos = content["body_pos_w"]
     quat = content["body_quat_w"]
+    if reading.quaternion == "xyzw":
+        # From here on, all quaternions are (w, x, y, z).
+        quat = quat[..., [3, 0, 1, 2]]
+        reading = replace(reading, quaternion="wxyz")
     ang_vel_b = rotation.rotate(
         rotation.conjugate(quat[:, base]), content["body_ang_vel_w"][:, base]
     )

@@ -132,7 +132,9 @@ def _read_table(
             )
         rows.append(row)
     table = np.array(rows).reshape(-1, width)
-    if len(rows) < 2 or step <= 0.0 or not np.isfinite(table).all():
+    # The rate of a step that is nearly 0 would be infinite.
+    is_step = 0.0 < step < np.inf and np.isfinite(1.0 / step)
+    if len(rows) < 2 or not is_step or not np.isfinite(table).all():
         raise MotionError(
             f"{origin}: must have at least 2 frames of finite numbers and a positive Frame Time, "
             f"got {len(rows)} frames and {step:g} s"

@@ -108,8 +108,15 @@ def read_checkpoint(path: Path, folder: Path) -> tuple[ForeignNetwork, list[str]
     activation, assumed = _find_activation(folder)
     _check_numbers(path, content)
     head = _build_layers(path, weights, activation)
-    normalizer = _find_normalizer(path, content)
-    memory = _find_memory(weights)
+    try:
+        normalizer = _find_normalizer(path, content)
+        memory = _find_memory(weights)
+    except (KeyError, RuntimeError, AttributeError) as error:
+        reason = shorten(" ".join(str(error).split()), 200)
+        raise ValueError(
+            f"{str(path)!r}: its normalizer or recurrent network is not that of rsl_rl ({reason}): "
+            "export it as ONNX"
+        ) from error
     if memory is not None:
         if normalizer is not None:
             raise ValueError(

@@ -65,16 +65,6 @@ SCAN_ASSUMED = (
 NO_BOUND = (-inf, inf)
 """Bounds of an observation that is not clipped."""
 
-NEEDED = (
-    "joint_names",
-    "joint_stiffness",
-    "joint_damping",
-    "default_joint_pos",
-    "observation_names",
-    "action_scale",
-)
-"""Entries without which a policy cannot be driven."""
-
 
 class Texts:
     """Metadata of an ONNX file. Its lists are read and checked.
@@ -189,7 +179,7 @@ def read(
         action_scale=texts.numbers("action_scale", size),
         action_offset=default,
         motion=_read_motion(texts, terms),
-        anchor=texts.words("anchor_body_name")[0] if texts.has("anchor_body_name") else None,
+        anchor=_anchor(texts) if texts.has("anchor_body_name") else None,
         scan=scan if sees_heights else None,
         assumed=(SCAN_ASSUMED,) if sees_heights and given_scan is None else (),
     )
@@ -202,8 +192,14 @@ def _read_motion(texts: Texts, terms: tuple[ForeignTerm, ...]) -> ReferenceMotio
         return None
     if not gives_motion(texts.file):
         return None
-    anchor = texts.words("anchor_body_name")[0]
-    return read_motion(texts.file, anchor, texts.words("body_names"))
+    return read_motion(texts.file, _anchor(texts), texts.words("body_names"))
+
+
+def _anchor(texts: Texts) -> str:
+    names = texts.words("anchor_body_name")
+    if not names:
+        raise ValueError(f"{str(texts.file)!r}: anchor_body_name must be a body, got ''")
+    return names[0]
 
 
 def _read_terms(texts: Texts, joints: tuple[str, ...], points: int) -> tuple[ForeignTerm, ...]:

@@ -125,6 +125,8 @@ def _base_values(file: Path) -> dict[str, Any]:
     if not base.is_file():
         return {}
     tree = read_yaml(base)
+    if not tree:
+        raise ValueError(f"{str(base)!r} is empty: remove it, or write the values of the robot")
     return dict(Fields(base, tree).section(next(iter(tree))).values)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import mujoco
 import numpy as np
 
+from legged_envs.robots.reading.size_limits import check_asset
 from legged_envs.robots.reading.source import POINTER_ADVICE, is_pointer
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
@@ -42,12 +43,16 @@ def find_mesh(filename: str, folder: Path, mesh_folder: str) -> Path | None:
 
     Returns:
         Path of the first candidate that exists, or None.
+
+    Raises:
+        ValueError: If the file is too large.
     """
     scheme, _, path = filename.replace("\\", "/").rpartition("://")
     # In a URL, a space can be %20.
     for spelling in dict.fromkeys((path, unquote(path))):
         for candidate in _mesh_candidates(scheme, spelling, folder, mesh_folder):
             if candidate.is_file():
+                check_asset(candidate, "mesh")
                 return candidate
     return None
 

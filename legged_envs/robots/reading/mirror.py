@@ -40,7 +40,8 @@ def joint_partners(pose: Pose, joints: Sequence[str], height: float) -> dict[str
     for i, j in _closest_pairs(errors, open_joints, tolerance):
         partners[joints[i]] = joints[j]
         partners[joints[j]] = joints[i]
-    return partners
+    # A joint that lost its partner by name to another one has none.
+    return {a: b if partners[b] == a else a for a, b in partners.items()}
 
 
 def foot_partners(pose: Pose, feet: Sequence[str], height: float) -> tuple[int, ...]:
@@ -54,7 +55,8 @@ def foot_partners(pose: Pose, feet: Sequence[str], height: float) -> tuple[int, 
     for i, j in _closest_pairs(errors, open_feet, tolerance):
         partners[i] = j
         partners[j] = i
-    return tuple(partners)
+    # A foot that lost its partner by name to another one has none.
+    return tuple(j if partners[j] == i else i for i, j in enumerate(partners))
 
 
 def _partners_by_name(names: Sequence[str]) -> dict[str, str]:

@@ -36,6 +36,9 @@ PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 COUNT_ATTRIBUTES = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count",)}
 """Attributes that hold a number of copies, or the numbers along each axis, by tag."""
 
+FOLDER_OPTIONS = ("assetdir", "meshdir", "texturedir")
+"""Attributes of ``<compiler>`` that name folders of assets."""
+
 GRID_ATTRIBUTES = {"hfield": ("nrow", "ncol"), "texture": ("width", "height")}
 """Attributes of a part, by tag; their product is its number of points."""
 
@@ -69,6 +72,8 @@ def _check_file(path: Path) -> list[Path]:
     """Check one file, and return the XML files that it includes."""
     _check_bytes(path, LARGEST_XML)
     included = []
+    assets: list[tuple[str, str]] = []
+    folders = {""}
     # Number of copies of each open element, the outermost first.
     copies = [1]
     num_elements = 0
@@ -82,14 +87,20 @@ def _check_file(path: Path) -> list[Path]:
             _check_copies(path, element, len(copies) - 1, copies[-1], num_elements)
             _check_grid(path, element)
             _check_memory(path, element)
+            if element.tag == "compiler":
+                folders.update(element.get(option, "") for option in FOLDER_OPTIONS)
             name = element.get("file", "")
             if element.tag in ("include", "model") and name:
                 included.append((path.parent / name).resolve())
             elif name:
-                _check_asset(path.parent / name, element.tag)
+                assets.append((name, element.tag))
     except ElementTree.ParseError:
         # The reader of the file reports the fault, in its own words.
-        return included
+        pass
+    # At the end, because the folders of the assets may follow them.
+    for name, tag in assets:
+        for folder in folders:
+            check_asset(path.parent / folder / name, tag)
     return included
 
 
@@ -176,7 +187,7 @@ def _whole(path: Path, element: ElementTree.Element, attribute: str, word: str) 
         ) from error
 
 
-def _check_asset(path: Path, tag: str) -> None:
+def check_asset(path: Path, tag: str) -> None:
     """Check the size of a mesh or picture, as far as its first bytes contain it.
 
     Args:

@@ -26,9 +26,6 @@ from legged_envs.robots.reading.source import has_xacro
 LEAST_MASS = 1e-6
 """Smallest mass of a link, kg. Links without mass in the file have it."""
 
-JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed")
-"""URDF types of joints that a robot of the package can have."""
-
 INERTIA_KEYS = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
 """Attributes of ``<inertia>`` as the entries of the 3 × 3 matrix, row by row."""
 

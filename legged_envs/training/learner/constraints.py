@@ -91,7 +91,8 @@ class Constraints(CostPart):
         measured = slice(self.calm_envs or None)
         of_measured = None if referenced is None else referenced[:, measured]
         costs = self.lagrange.ascend(scaled[:, measured], of_measured, is_active=self.is_active)
-        self.lagrange.combine_(storage.advantages, cost_advantages, referenced)
+        if self.is_active:
+            self.lagrange.combine_(storage.advantages, cost_advantages, referenced)
         # A mean action holds no information on which deviation from the mean is better.
         storage.advantages[:, : self.calm_envs] = 0.0
         advantages = storage.advantages.flatten(0, 1)

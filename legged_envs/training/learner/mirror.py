@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 
 from legged_envs.envs import CoreVectorEnv
-from legged_envs.mdp.symmetry import Mirror
+from legged_envs.mdp.scan import SCAN_Y
+from legged_envs.mdp.symmetry import Kind, Mirror, mirror_scan
 from legged_envs.storage import MiniBatch, RolloutStorageMM
 from legged_envs.training.learner.part import Part
 
@@ -63,11 +64,14 @@ def mirror_of(env: CoreVectorEnv, groups: Sequence[str]) -> Mirror:
     Raises:
         ValueError: If an observation term or the robot does not define its mirror image.
     """
-    terms = []
+    terms: list[tuple[str, str | Kind | None, int]] = []
     for name in groups:
         cfg = env.cfg.observations[name]
         for term, size, _ in env.observations.groups[name].layout:
-            terms.append((term, cfg.terms[term].mirror, size))
+            kind: str | Kind | None = cfg.terms[term].mirror
+            if kind == "scan":
+                kind = mirror_scan(cfg.terms[term].params.get("y", SCAN_Y))
+            terms.append((term, kind, size))
     return Mirror(env.cfg.robot, terms, _driven_joints(env))
 
 

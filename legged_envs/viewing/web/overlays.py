@@ -67,7 +67,7 @@ class Overlays:
         return self._session.scene.command is not None and self._session.scene.clip is None
 
     def _find_scan(self) -> dict[str, Any]:
-        """Return the parameters of the height scan. Without one, no points are drawn."""
+        """Return the parameters of the task's height scan, {} if it has none."""
         try:
             return find_height_scan(self._core.cfg)
         except ValueError:

@@ -37,6 +37,7 @@ class PolicyMenu:
         self._session = session
         self._folder = folder
         self._acting = FIRST_POLICY
+        self._follows_run = True
         self._snapshots: dict[int, Path] = {}
         self._num_looks = 0
         task_id = session.policy.task_id
@@ -65,6 +66,7 @@ class PolicyMenu:
             self._controls.show("policy", self._acting)
             self._session.change_policy(self.policies[chosen])
             self._show(chosen)
+            self._follows_run = False
         if "load policy" in changed:
             self._load(values["file or run"])
         if CHECKPOINT in changed and self._snapshots:
@@ -79,6 +81,7 @@ class PolicyMenu:
         self.policies[text] = found
         self._controls.handles["policy"].options = tuple(self.policies)
         self._show(text)
+        self._follows_run = found.is_dir()
         if found.is_dir():
             self.run = found
             self._snapshots = {}
@@ -102,13 +105,14 @@ class PolicyMenu:
             # The policy that acts now is the newest one of the run.
             self._controls.show(CHECKPOINT, newest)
             self._show_update(newest)
-        elif was_newest:
+        elif was_newest and self._follows_run:
             self._controls.show(CHECKPOINT, newest)
             self._change_checkpoint(newest)
 
     def _change_checkpoint(self, position: int) -> None:
         update = list(self._snapshots)[position - 1]
         self._session.change_policy(self._snapshots[update])
+        self._follows_run = True
         self._show_update(position)
 
     def _show_update(self, position: int) -> None:

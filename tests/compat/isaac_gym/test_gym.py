@@ -737,6 +737,10 @@ def test_devices_of_cuda_are_the_cpu_where_there_is_none(monkeypatch: pytest.Mon
         False,
     )
     assert args.headless and args.num_threads == 2 and args.physics_engine == gymapi.SIM_PHYSX
+    monkeypatch.setattr(sys, "argv", ["x", "--nographics", "--pipeline", "CPU"])
+    args = gymutil.parse_arguments("d", no_graphics=True)
+    assert args.headless and args.pipeline == "cpu"
+    monkeypatch.setattr(sys, "argv", ["x"])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert gymutil.parse_device_str("cuda:1") == ("cuda", 1)
     assert gymutil.parse_arguments("d", custom_parameters=custom).rl_device == "cuda:0"
@@ -1306,3 +1310,30 @@ def test_frames_take_as_long_as_they_simulate() -> None:
         gym.simulate(sim)
     gym.sync_frame_time(sim)
     assert time.monotonic() - start >= 0.0499
+
+
+@pytest.mark.parametrize(("width", "slope"), [(80, 0.13), (81, 0.37), (81, -0.4)])
+def test_a_pyramid_has_isaac_gyms_heights(width, slope) -> None:
+    """The formula of Isaac Gym's documentation, point by point in whole numbers."""
+    tile = terrain_utils.SubTerrain(
+        "t", width=width, length=width, vertical_scale=0.005, horizontal_scale=0.1
+    )
+    heights = terrain_utils.pyramid_sloped_terrain(tile, slope, 1.0).height_field_raw
+    centre = width // 2
+    top = int(slope * (0.1 / 0.005) * (width / 2))
+    expected = np.zeros((width, width), np.int16)
+    for i in range(width):
+        for j in range(width):
+            share = ((centre - abs(centre - i)) / centre) * ((centre - abs(centre - j)) / centre)
+            expected[i, j] = int(top * share)
+    edge = expected[centre - 5, centre - 5]
+    assert (heights == expected.clip(min(edge, 0), max(edge, 0))).all()
+
+
+def test_a_platform_of_an_odd_number_of_points_is_whole() -> None:
+    tile = terrain_utils.SubTerrain(
+        "t", width=81, length=81, vertical_scale=0.005, horizontal_scale=0.1
+    )
+    tile.height_field_raw[:] = 9
+    tile.flatten_middle(0.5001)
+    assert (tile.height_field_raw == 0).sum() == 25

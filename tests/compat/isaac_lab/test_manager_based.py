@@ -35,6 +35,7 @@ from legged_envs.envs import make_core
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
+from legged_envs.sim import ObjectCfg, PlacedRobot
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "workflows" / "go2_flat_manager_based.py"
 COMPARED = ("cost", "costs", "final_obs", "_final_obs")
@@ -682,3 +683,43 @@ def test_events_of_mdp_change_the_parameters_and_states_that_they_name():
     )
     with pytest.raises(ValueError, match="force_range"):
         mdp.apply_external_force_torque(env, ids, (0.0, 1.0), (0.0, 0.0), base)
+
+
+def test_events_of_mdp_change_the_robot_and_the_joints_that_are_chosen():
+    @configclass
+    class PairCfg(SceneCfg):
+        mate = PlacedRobot(GO2, start=(2.0, 0.0, 0.0))
+        box = ObjectCfg("box", (0.1, 0.1, 0.1), 1.0, 1.0, (4.0, 0.0, 0.1))
+
+    env = ManagerBasedRLEnv(Cfg(scene=PairCfg(num_envs=4)))
+    env.reset(seed=0)
+    ids = torch.arange(env.num_envs)
+    base, hips = (
+        SceneEntityCfg("mate", body_names="base"),
+        SceneEntityCfg("robot", joint_names=[".*hip.*"]),
+    )
+    for chosen in (base, hips):
+        chosen.resolve(env.scene)
+    mdp.randomize_rigid_body_mass(env, ids, base, (5.0, 5.0), "add")
+    mdp.randomize_rigid_body_material(env, ids, (0.3, 0.3), asset_cfg=base)
+    sims = env.core.sim.robots
+    more = {}
+    for name, sim in sims.items():
+        more[name] = (sim.get_parameter("body_mass") - sim.default_parameter("body_mass")).sum(1)
+    assert torch.allclose(more["mate"], torch.tensor(5.0)) and not more["robot"].any()
+    assert torch.allclose(sims["mate"].get_parameter("friction"), torch.tensor(0.3))
+    assert not torch.allclose(sims["robot"].get_parameter("friction"), torch.tensor(0.3))
+    with pytest.raises(ValueError, match=r"an event that changes bodies.*'box'"):
+        mdp.randomize_rigid_body_mass(env, ids, SceneEntityCfg("box"), (5.0, 5.0), "add")
+    before = env.scene["robot"].data.joint_pos.clone()
+    mdp.reset_joints_by_offset(env, ids, (0.1, 0.1), (0.0, 0.0), hips)
+    moved = (env.scene["robot"].data.joint_pos - before).abs() > 1e-6
+    assert moved.any(0).nonzero().squeeze(1).tolist() == list(hips.joint_ids)
+
+
+def test_episodes_of_terms_that_are_not_joined_are_refused(tmp_path):
+    cfg = Cfg()
+    cfg.observations.policy.concatenate_terms = False
+    cfg.recorders = ActionStateRecorderManagerCfg(dataset_export_dir_path=str(tmp_path))
+    with pytest.raises(ValueError, match="concatenate_terms = True"):
+        ManagerBasedRLEnv(cfg)
