@@ -277,6 +277,14 @@ def gather(value: Any) -> list[Any]:
     return values
 
 
+def concatenated(values: list[Any]) -> list[Any]:
+    """Return the lists of all processes as one, in the order of their ranks."""
+    everything: list[Any] = []
+    for part in gather(values):
+        everything.extend(part)
+    return everything
+
+
 def of_first(value: float) -> float:
     """Return the number that the first process has, however long it takes to come."""
     if count() == 1:

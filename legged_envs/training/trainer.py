@@ -341,15 +341,8 @@ class Trainer:
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
-            **combine_logs(self._logs_of_all(logs)),
+            **combine_logs(processes.concatenated([as_floats(log) for log in logs])),
         }
-
-    def _logs_of_all(self, logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the logs of the steps of all processes."""
-        if processes.count() == 1:
-            return logs
-        parts = processes.gather([as_floats(log) for log in logs])
-        return [log for part in parts for log in part]
 
     def _share_decisions(self) -> None:
         """Share with all processes what curricula changed, and a request to stop."""
@@ -428,10 +421,7 @@ class Trainer:
         }
 
     def save(self) -> None:
-        """Write a checkpoint of the current state into the run folder.
-
-        All processes of a training must call it. The first one writes.
-        """
+        """Write a checkpoint of the present state. All processes of a training must call it."""
         # The first process may still evaluate the policy, for longer than a usual exchange waits.
         processes.of_first(0.0)
         state = self.checkpoint_state()

@@ -40,8 +40,11 @@ def joint_partners(pose: Pose, joints: Sequence[str], height: float) -> dict[str
     for i, j in _closest_pairs(errors, open_joints, tolerance):
         partners[joints[i]] = joints[j]
         partners[joints[j]] = joints[i]
-    # A joint that lost its partner by name to another one has none.
-    return {a: b if partners[b] == a else a for a, b in partners.items()}
+    for joint, partner in list(partners.items()):
+        # A joint that lost its partner by name to another one has none.
+        if partners[partner] != joint:
+            partners[joint] = joint
+    return partners
 
 
 def foot_partners(pose: Pose, feet: Sequence[str], height: float) -> tuple[int, ...]:
@@ -55,8 +58,11 @@ def foot_partners(pose: Pose, feet: Sequence[str], height: float) -> tuple[int, 
     for i, j in _closest_pairs(errors, open_feet, tolerance):
         partners[i] = j
         partners[j] = i
-    # A foot that lost its partner by name to another one has none.
-    return tuple(j if partners[j] == i else i for i, j in enumerate(partners))
+    for i, j in enumerate(list(partners)):
+        # A foot that lost its partner by name to another one has none.
+        if partners[j] != i:
+            partners[i] = i
+    return tuple(partners)
 
 
 def _partners_by_name(names: Sequence[str]) -> dict[str, str]:
