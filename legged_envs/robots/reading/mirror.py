@@ -40,9 +40,9 @@ def joint_partners(pose: Pose, joints: Sequence[str], height: float) -> dict[str
     for i, j in _closest_pairs(errors, open_joints, tolerance):
         partners[joints[i]] = joints[j]
         partners[joints[j]] = joints[i]
-    for joint, partner in list(partners.items()):
+    for joint in joints:
         # A joint that lost its partner by name to another one has none.
-        if partners[partner] != joint:
+        if partners[partners[joint]] != joint:
             partners[joint] = joint
     return partners
 
