@@ -145,7 +145,8 @@ def load_lafan1_csv(
             the names of the header, or the usual names of the robot.
         ignore_extra_joints: True to leave out columns of joints that the robot does not have, for
             example to load the file for ``G1``, with 12 joints.
-        lines: First and last line to read, counted from 1. None: all lines.
+        lines: First and last line of numbers to read, counted from 1; a header is not counted.
+            None: all lines.
 
     Raises:
         MotionError: The file is not UTF-8, a line has another number of columns, a cell is not a

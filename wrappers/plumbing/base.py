@@ -7,7 +7,6 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from legged_envs.checks import whole_number
 from legged_envs.tables import Table, TableRepr
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
@@ -19,26 +18,12 @@ from legged_envs.wrappers.plumbing.layers import (
     Env,
     Layer,
     State,
-    Step,
     Wrapper,
     autoreset_mode,
     layers,
     state_below,
 )
 from legged_envs.wrappers.plumbing.saved_state import check_value, load_value, saved_value
-
-__all__ = [
-    "Env",
-    "Episodes",
-    "Info",
-    "Options",
-    "Seed",
-    "StatefulWrapper",
-    "Step",
-    "Tree",
-    "layers",
-    "whole_number",
-]
 
 Seed: TypeAlias = int | list[int] | None
 """A seed for all environments, a list with one for each, or None."""

@@ -402,7 +402,7 @@ class JointPositionActionCfg:
 
         Raises:
             ValueError: If ``use_default_offset`` is not True, an expression matches no joint, or
-                two match the same one.
+                two of ``joint_names`` match the same one. Of several scales, the last one counts.
         """
         check_choice("JointPositionActionCfg.use_default_offset", self.use_default_offset, (True,))
         _, joints = match_names("joint", self.joint_names, env.sim.robot.joint_names)
