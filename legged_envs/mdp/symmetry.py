@@ -78,8 +78,8 @@ def mirror_scan(y: Sequence[float]) -> Kind:
 
     def mirror(robot: RobotCfg, size: int) -> Entries:
         entries = []
-        # Only whole rows, so that another size is refused.
-        for first in range(0, size - width + 1, width):
+        # Whole rows, so that another size is refused.
+        for first in range(0, max(size, width) - width + 1, width):
             for column in range(width):
                 entries.append((first + width - 1 - column, 1.0))
         return entries

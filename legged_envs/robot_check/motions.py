@@ -106,6 +106,8 @@ def _follow_sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
     if stuck:
         return f"do not follow: {', '.join(stuck)}"
     moved = robot.actuators.count("position")
+    if moved == 0:
+        return "no joint has position targets"
     if moved < robot.num_joints:
         return f"{moved} of {robot.num_joints} joints have position targets; all of these follow"
     return f"all {robot.num_joints} joints follow"

@@ -95,8 +95,11 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
         # Earlier versions only mirrored mini-batches, unless the option "mirror" was False.
         algo.symmetry = "batches" if getattr(algo, "mirror", True) else "off"
     if isinstance(algo, PPOCfg) and checkpoint["cfg"].learner == "rsl_rl":
-        # Earlier versions named mirrored mini-batches, which rsl_rl's PPO does not have.
+        # Earlier versions accepted options that rsl_rl's PPO does not have, and ignored them.
         algo.symmetry = "off"
+        if algo.schedule == "adaptive":
+            algo.schedule = "fixed"
+            algo.final_learning_rate = algo.learning_rate
     if isinstance(algo, SchemeCfg) and "encoder_epochs" not in vars(algo):
         # In earlier versions, the encoder learned in all passes.
         algo.encoder_epochs = algo.epochs
@@ -167,7 +170,8 @@ def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     """Merge the given options with the options of the run to resume, and read its checkpoint.
 
     An option counts as given if it differs from its default. Given options that are in
-    ``FREE_OPTIONS`` replace the options of the resumed run. All others must be equal to the run's.
+    ``FREE_OPTIONS`` replace the options of the resumed run. All others must be equal to the run's;
+    of ``changes``, those that are given.
 
     Args:
         cfg: The options as given.

@@ -33,6 +33,7 @@ from legged_envs.training.checkpoint import (
     resolve_resume,
     run_folder,
 )
+from legged_envs.training.command import option_values
 from legged_envs.training.constraint_checks import check_constraint, with_suite
 from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
@@ -325,10 +326,9 @@ def _check_rsl_rl(algo: AlgorithmCfg) -> None:
 def _check_numbers(cfg: TrainCfg, algo: AlgorithmCfg) -> None:
     check_option_numbers(cfg)
     check_option_numbers(algo)
-    for name in ("hidden", "encoder_hidden", "decoder_hidden", "target_hidden"):
-        if getattr(algo, name, None) == ():
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} must be widths of layers, such as 256 128, got none")
+    for option, value in option_values(algo).items():
+        if option.endswith("hidden") and value == ():
+            raise ValueError(f"--{option} must be widths of layers, such as 256 128, got none")
     whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
     check_size("--num-envs", cfg.num_envs)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +56,8 @@ def film_policy(
         scenes: Velocity commands or clips to film, in order. Empty: those of :func:`make_scenes`.
         show: Function that reports the progress.
         scan: True: also draw the points of the ground whose heights the policy observes.
-        fps: Largest number of frames per second. None: ``FRAMES_PER_SECOND``.
+        fps: Frames per second, rounded so that frames are whole control steps apart. None:
+            ``FRAMES_PER_SECOND``.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
@@ -85,14 +85,15 @@ def film(
         scenes: Velocity commands or clips to film, in order.
         path: Path of the mp4 file to write. If filming fails, the file is removed.
         show: Function that reports the progress.
-        fps: Largest number of frames per second. None: ``FRAMES_PER_SECOND``.
+        fps: Frames per second, rounded so that frames are whole control steps apart. None:
+            ``FRAMES_PER_SECOND``.
 
     Raises:
         RuntimeError: If this machine cannot render. No file is written.
     """
     core = unwrap(envs)
     # A video plays in real time, so frames are whole numbers of control steps apart.
-    steps_per_frame = max(1, ceil(1.0 / (core.step_dt * (fps or FRAMES_PER_SECOND)) - 1e-6))
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * (fps or FRAMES_PER_SECOND))))
     moments = watch(envs, policy, groups, scenes)
     frames = _render_frames(core, moments, steps_per_frame)
     num_steps = sum(round(scene.seconds / core.step_dt) for scene in scenes)

@@ -123,3 +123,11 @@ def test_meshes_in_the_folders_of_the_compiler_are_checked(option: str, tmp_path
         check_model_size(robot)
     with pytest.raises(ValueError, match=r"large\.stl' has 1,073,741,824 bytes"):
         find_mesh("package://robot/assets/large.stl", tmp_path, "")
+    # The folder of one file holds for all, and MuJoCo may leave out the folder of a name.
+    part = '<mujocoinclude><asset><mesh name="m" file="other/large.stl"/></asset></mujocoinclude>'
+    (tmp_path / "part.xml").write_text(part)
+    robot.write_text(
+        f'<mujoco><compiler {option}="assets" strippath="true"/><include file="part.xml"/></mujoco>'
+    )
+    with pytest.raises(ValueError, match=r"large\.stl' has 1,073,741,824 bytes"):
+        check_model_size(robot)

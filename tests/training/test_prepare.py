@@ -11,6 +11,7 @@ from legged_envs.tasks import TASKS, TRAININGS, make_training_defaults
 from legged_envs.tasks.kind import kind_of
 from legged_envs.tasks.training_defaults import TrainingDefaults
 from legged_envs.training.checkpoint import OPTION_CLASSES
+from legged_envs.training.learner_options import AmpCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import (
     default_config,
@@ -184,10 +185,14 @@ def test_rsl_rl_refuses_what_it_would_ignore(algo, message):
     assert prepare(TrainCfg(GO2, learner="rsl_rl")).algo.symmetry == "off"
 
 
-def test_networks_without_layers_are_refused():
-    for algo, option in (
+@pytest.mark.parametrize(
+    ("algo", "option"),
+    [
         (PPOCfg(hidden=()), "hidden"),
+        (PPOCfg(amp=AmpCfg(hidden=())), "amp.hidden"),
         (CTSCfg(encoder_hidden=()), "encoder-hidden"),
-    ):
-        with pytest.raises(ValueError, match=f"--{option} must be widths of layers"):
-            prepare(TrainCfg(GO2, algo=algo))
+    ],
+)
+def test_networks_without_layers_are_refused(algo, option):
+    with pytest.raises(ValueError, match=f"--{option} must be widths of layers"):
+        prepare(TrainCfg(GO2, algo=algo))

@@ -1,6 +1,6 @@
 """Functions on a stack of wrappers around an environment: its layers, autoreset mode and costs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import gymnasium as gym
@@ -137,8 +137,9 @@ def whole_keys(env: Env) -> frozenset[str]:
 def has_info_rows(env: Env) -> bool:
     """Return True if the environment was made with ``info="arrays"``."""
     core: Layer = env.unwrapped
-    arguments = getattr(core, "arguments", {})
-    return bool(arguments.get("info") == "arrays")
+    # Another environment may have an attribute of this name for something else.
+    arguments = getattr(core, "arguments", None)
+    return isinstance(arguments, Mapping) and arguments.get("info") == "arrays"
 
 
 def state_below(env: object) -> State:

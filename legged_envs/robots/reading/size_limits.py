@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -55,6 +56,7 @@ def check_model_size(path: Path) -> None:
     """
     visited: set[Path] = set()
     waiting = [path.resolve()]
+    named = NamedFiles()
     while waiting:
         file = waiting.pop()
         # A missing file is reported by the parser, which knows other places to look.
@@ -65,15 +67,29 @@ def check_model_size(path: Path) -> None:
             raise ValueError(
                 f"{str(path)!r} includes more than {MOST_FILES} files: write it as one file"
             )
-        waiting.extend(_check_file(file))
+        waiting.extend(_check_file(file, named))
+    # At the end, because folders of one file hold for all, and may follow the assets.
+    for parent, name, tag in named.assets:
+        for folder in named.folders:
+            # MuJoCo may leave out the folder of a name.
+            for spelling in {name, Path(name).name}:
+                check_asset(parent / folder / spelling, tag)
 
 
-def _check_file(path: Path) -> list[Path]:
-    """Check one file, and return the XML files that it includes."""
+@dataclass
+class NamedFiles:
+    """Assets of a robot, and the folders in which they may be."""
+
+    assets: list[tuple[Path, str, str]] = field(default_factory=list)
+    """Folder of the XML file, name of the asset in it, and tag of its element."""
+    folders: set[str] = field(default_factory=lambda: {""})
+    """Folders of assets, relative to the folder of an XML file."""
+
+
+def _check_file(path: Path, named: NamedFiles) -> list[Path]:
+    """Check one file, add what it names to ``named``, and return the XML files that it includes."""
     _check_bytes(path, LARGEST_XML)
     included = []
-    assets: list[tuple[str, str]] = []
-    folders = {""}
     # Number of copies of each open element, the outermost first.
     copies = [1]
     num_elements = 0
@@ -88,19 +104,15 @@ def _check_file(path: Path) -> list[Path]:
             _check_grid(path, element)
             _check_memory(path, element)
             if element.tag == "compiler":
-                folders.update(element.get(option, "") for option in FOLDER_OPTIONS)
+                named.folders.update(element.get(option, "") for option in FOLDER_OPTIONS)
             name = element.get("file", "")
             if element.tag in ("include", "model") and name:
                 included.append((path.parent / name).resolve())
             elif name:
-                assets.append((name, element.tag))
+                named.assets.append((path.parent, name, element.tag))
     except ElementTree.ParseError:
         # The reader of the file reports the fault, in its own words.
-        pass
-    # At the end, because the folders of the assets may follow them.
-    for name, tag in assets:
-        for folder in folders:
-            check_asset(path.parent / folder / name, tag)
+        return included
     return included
 
 

@@ -74,7 +74,7 @@ class Constraints(CostPart):
         return rewards
 
     def prepare(self, storage: RolloutStorageMM, batches: Sequence[MiniBatch]) -> dict[str, float]:
-        """Update the Lagrange multipliers, and the advantages with them.
+        """Update the Lagrange multipliers, and the advantages with them while the method acts.
 
         The advantages of each cost, times its multiplier, are subtracted from the advantages of the
         reward.

@@ -102,9 +102,10 @@ class PolicyMenu:
         newest = len(snapshots)
         self._controls.set_range(CHECKPOINT, 1, newest)
         if not was_shown:
-            # The policy that acts now is the newest one of the run.
             self._controls.show(CHECKPOINT, newest)
-            self._show_update(newest)
+            # Unless somebody chose another policy, the newest one of the run acts now.
+            if self._follows_run:
+                self._show_update(newest)
         elif was_newest and self._follows_run:
             self._controls.show(CHECKPOINT, newest)
             self._change_checkpoint(newest)
