@@ -41,6 +41,9 @@ class RecorderManager(Manager):
     Args:
         cfg: An ``ActionStateRecorderManagerCfg``.
         env: The ``ManagerBasedEnv``.
+
+    Raises:
+        ValueError: If the observations of the group ``policy`` are no single vector.
     """
 
     def __init__(self, cfg: Any, env: Any):
