@@ -185,8 +185,13 @@ class CostNormalize(NormalizingWrapper):
         super(CostNormalize, checked)._check_state(state)
 
     def _scales_for(self, state: State) -> dict[str, ReturnScale]:
-        """Return the scale of each kind of costs in a state: the present one if there is one,
-        otherwise a new one."""
+        """Return the scale of each kind of costs in a state: the present one if there is one, and
+        a new one for "costs" if there is none.
+
+        Raises:
+            ValueError: The state is not that of a ``CostNormalize``, or has another number of
+                costs.
+        """
         if not isinstance(state, Mapping):
             raise ValueError(f"CostNormalize needs a state like its own, got {state!r}")
         saved = state.get("scales", self._scales)

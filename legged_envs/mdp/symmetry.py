@@ -63,7 +63,9 @@ def _mirror_feet(robot: RobotCfg, size: int) -> Entries:
 
 
 def mirror_scan(y: Sequence[float]) -> Kind:
-    """Return the mirroring of a height scan: the points of each x are reversed.
+    """Return the mirroring of a height scan, in which the points of one x follow each other.
+
+    Each such row of points is reversed.
 
     Args:
         y: Positions of the points of one x to the left of the robot, m. Those on the right are the

@@ -101,6 +101,7 @@ def _explosion_sentence(wild: list[str]) -> str:
 
 
 def _follow_sentence(robot: RobotCfg, wild: list[str], stuck: list[str]) -> str:
+    """Say how joints followed their targets: ``wild`` exploded, and ``stuck`` did not follow."""
     if wild:
         return _explosion_sentence(wild)
     if stuck:

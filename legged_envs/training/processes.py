@@ -278,7 +278,10 @@ def gather(value: Any) -> list[Any]:
 
 
 def concatenated(values: list[Any]) -> list[Any]:
-    """Return the lists of all processes as one, in the order of their ranks."""
+    """Return the lists of all processes as one, in the order of their ranks.
+
+    All processes must call it, and each gets the result.
+    """
     everything: list[Any] = []
     for part in gather(values):
         everything.extend(part)

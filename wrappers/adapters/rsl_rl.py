@@ -168,7 +168,8 @@ class BootstrapPPO(PPO):
         if not self.critic.is_recurrent:
             values: torch.Tensor = self.critic(final_obs[ids])
             return values.detach().squeeze(1)
-        # A memory has a row for each environment. The next step must continue from the present one.
+        # A memory has a row for each environment, so all of them are evaluated. The next step must
+        # continue from the present memory.
         memory = self.critic.get_hidden_state()
         values = self.critic(final_obs)[ids]
         self.critic.reset(hidden_state=memory)

@@ -252,10 +252,10 @@ def _write_joints(
 
 
 def _sim_of(env: "ManagerBasedEnv", asset_cfg: SceneEntityCfg) -> "Simulation":
-    """Return the simulation of a robot, whose model parameters can change.
+    """Return the simulation of the robot that ``asset_cfg`` names, to change model parameters.
 
     Raises:
-        ValueError: If ``asset_cfg`` is no robot.
+        ValueError: If ``asset_cfg`` names no robot.
     """
     robots = env.core.sim.robots
     check_choice("the asset of an event that changes bodies", asset_cfg.name, tuple(robots))
