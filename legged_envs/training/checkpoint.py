@@ -301,18 +301,19 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
             # On the command line, options of the algorithm have no prefix: --gamma, not
             # --algo.gamma.
             _check_same(asked, has, usual, prefix if field.name == "algo" else f"{option}.")
-        elif isinstance(asked, dict):
-            # The run may have more changes, such as those of its training scheme.
-            if any(path not in has or has[path] != value for path, value in asked.items()):
-                raise ValueError(
-                    f"{option} is {has} in the run to resume, got {asked}; leave it out, or train "
-                    "a new run"
-                )
-        elif asked not in (has, usual):
+        elif _differs(asked, has, usual):
             raise ValueError(
                 f"{option} is {has} in the run to resume, got {asked}; leave it out, or train a "
                 "new run"
             )
+
+
+def _differs(asked: Any, has: Any, usual: Any) -> bool:
+    """Return True if an option was given, and the run has another value."""
+    if isinstance(asked, dict):
+        # The run may have more changes, such as those of its training scheme.
+        return any(path not in has or has[path] != value for path, value in asked.items())
+    return asked not in (has, usual)
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:
