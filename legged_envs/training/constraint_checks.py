@@ -29,19 +29,17 @@ def check_constraint(algo: OnPolicyCfg, task: TaskCfg) -> None:
     for name in costs:
         if costs.count(name) > 1:
             raise ValueError(f"--constraint.costs has {name!r} twice; name each cost once")
-    if method == "none":
-        if costs:
-            raise ValueError(
-                f"--constraint.costs {' '.join(costs)} need a --constraint.method, got none"
-            )
-        return
-    if algo.lagrange.enabled:
+    if costs and method == "none":
+        raise ValueError(
+            f"--constraint.costs {' '.join(costs)} need a --constraint.method, got none"
+        )
+    if method != "none" and algo.lagrange.enabled:
         raise ValueError(
             f"--lagrange.enabled is --constraint.method lagrange, got {method} too; leave one out"
         )
-    for name in costs or task.costs:
-        limit = task.costs[name].limit
-        check_number(f"costs.{name}.limit with --constraint.method {method}", limit, above=0.0)
+    option = "--lagrange.enabled" if method == "none" else f"--constraint.method {method}"
+    for name in algo.constrained_costs(tuple(task.costs)):
+        check_number(f"costs.{name}.limit with {option}", task.costs[name].limit, above=0.0)
 
 
 def with_suite(cfg: TrainCfg) -> TrainCfg:

@@ -3,6 +3,7 @@
 Every field is an option of ``legged-envs train``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -281,3 +282,17 @@ class OnPolicyCfg(LearningCfg):
 
     constraint: ConstraintCfg = field(default_factory=ConstraintCfg)
     """Options of the method that keeps costs under their limits."""
+
+    def constrained_costs(self, cost_names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the cost terms that the training keeps under their limits.
+
+        Args:
+            cost_names: Names of all cost terms of the task.
+        """
+        method = self.constraint.method
+        if method == "none" and not self.lagrange.enabled:
+            return ()
+        chosen = self.constraint.costs
+        if method in ("none", "lagrange"):
+            chosen = chosen or self.lagrange.costs
+        return chosen or tuple(cost_names)

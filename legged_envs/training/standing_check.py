@@ -1,6 +1,5 @@
 """Check of the limits of a constrained training against the costs of a robot that stands."""
 
-from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.standing import standing_costs
 from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.prepare import Prepared
@@ -20,7 +19,7 @@ def check_standing(prepared: Prepared) -> None:
     algo = prepared.algo
     if not isinstance(algo, OnPolicyCfg) or prepared.checkpoint is not None:
         return
-    names = _constrained_costs(algo, prepared.task)
+    names = algo.constrained_costs(tuple(prepared.task.costs))
     if not names:
         return
     costs = standing_costs(prepared.cfg.task_id, prepared.task)
@@ -33,15 +32,3 @@ def check_standing(prepared: Prepared) -> None:
                 f"per step: raise the limit with --changes costs.{name}.limit, or name only other "
                 "costs with --constraint.costs"
             )
-
-
-def _constrained_costs(algo: OnPolicyCfg, task: TaskCfg) -> tuple[str, ...]:
-    """Return the names of the costs that a method keeps under their limits."""
-    if algo.constraint.method == "none":
-        if not algo.lagrange.enabled:
-            return ()
-        return algo.lagrange.costs or tuple(task.costs)
-    chosen = algo.constraint.costs
-    if algo.constraint.method == "lagrange":
-        chosen = chosen or algo.lagrange.costs
-    return chosen or tuple(task.costs)

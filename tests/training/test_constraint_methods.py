@@ -399,6 +399,33 @@ def test_a_limit_that_is_not_above_zero_is_named(limit: float) -> None:
         make_method_constraints(
             constraint(), ("one", "two"), (0.1, limit), discount=0.9, num_envs=4, device=CPU
         )
+    changes = {"costs.foot_slip.limit": limit}
+    with pytest.raises(ValueError, match=f"foot_slip.limit with --lagrange.enabled .*{limit}"):
+        prepared_with(changes, lagrange=LagrangeCfg(enabled=True))
+    prepared_with(changes, lagrange=LagrangeCfg(enabled=True, costs=("joint_torque",)))
+    prepared_with(changes, constraint=constraint(method="lagrange", costs=("joint_torque",)))
+
+
+@pytest.mark.parametrize(
+    ("method", "enabled", "chosen", "of_lagrange", "expected"),
+    [
+        ("none", False, (), ("a",), ()),
+        ("none", True, (), ("a",), ("a",)),
+        ("none", True, (), (), ("a", "b", "c")),
+        ("lagrange", False, (), ("a",), ("a",)),
+        ("lagrange", False, ("b",), ("a",), ("b",)),
+        ("p3o", False, (), ("a",), ("a", "b", "c")),
+        ("p3o", False, ("c", "b"), (), ("c", "b")),
+    ],
+)
+def test_the_costs_that_a_training_constrains(
+    method: str, enabled: bool, chosen: Any, of_lagrange: Any, expected: tuple[str, ...]
+) -> None:
+    algo = PPOCfg(
+        constraint=constraint(method=method, costs=chosen),
+        lagrange=LagrangeCfg(enabled=enabled, costs=of_lagrange),
+    )
+    assert algo.constrained_costs(("a", "b", "c")) == expected
 
 
 def test_methods_see_costs_in_units_of_their_limits_measured_without_noise() -> None:

@@ -25,15 +25,17 @@ class Lagrange:
 
     Args:
         names: Names of all cost terms of the task.
-        limits: Limit of each cost term in ``names``: its largest mean per control step, above 0.
+        limits: Limit of each cost term in ``names``: its largest mean per control step. Above 0 for
+            terms that are constrained.
         discount: The product γλ, below 1.
         cfg: Options. ``cfg.costs`` names the K terms to constrain. Empty: all terms.
         device: Device of limits and multipliers.
         with_reference: True for tasks with reference motions.
 
     Raises:
-        ValueError: If ``limits`` does not have one positive number per name, ``discount`` is 1 or
-            more, or ``cfg.costs`` has a name that is not in ``names``.
+        ValueError: If ``limits`` does not have one number per name, that of a constrained term is
+            not above 0, ``discount`` is 1 or more, or ``cfg.costs`` has a name that is not in
+            ``names``.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Lagrange:
         device: torch.device,
         with_reference: bool,
     ):
-        if not limits or len(limits) != len(names) or min(limits) <= 0.0:
+        if not limits or len(limits) != len(names):
             raise ValueError(
                 "lagrange needs a cost name and a positive limit for each cost term, "
                 f"got cost_names = {tuple(names)} and cost_limits = {tuple(limits)}"
@@ -54,6 +56,8 @@ class Lagrange:
         for name in cfg.costs:
             check_choice("each of lagrange.costs", name, names)
         self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
+        for k in self._columns:
+            check_number(f"the limit of the cost {names[k]!r} with lagrange", limits[k], above=0.0)
 
         self.names = tuple(names[k] for k in self._columns)
         """Names of the K constrained cost terms, in the order of the task's cost terms."""

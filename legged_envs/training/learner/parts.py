@@ -61,7 +61,7 @@ def make_cost_part(
         )
     lagrange = algo.lagrange
     if method == "lagrange":
-        costs = algo.constraint.costs or lagrange.costs
+        costs = algo.constrained_costs(cost_names)
         lagrange = replace(lagrange, enabled=True, costs=costs)
     if not lagrange.enabled:
         return None

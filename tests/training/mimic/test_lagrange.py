@@ -112,6 +112,10 @@ def test_an_excess_counts_as_twice_the_limit_at_most_and_only_the_chosen_costs_c
         ValueError, match=r"lagrange.costs must be one of \('one', 'two'\), got 'three'"
     ):
         lagrange(costs=("three",))
+    cfg, cpu = LagrangeCfg(enabled=True, costs=("two",)), torch.device("cpu")
+    Lagrange(("one", "two"), (0.0, 0.01), 0.9, cfg, cpu, with_reference=True)
+    with pytest.raises(ValueError, match=r"the limit of the cost 'two' .*0\.0"):
+        Lagrange(("one", "two"), (0.5, 0.0), 0.9, cfg, cpu, with_reference=True)
 
 
 def test_advantages_are_those_of_the_lagrangian_in_units_of_the_limits() -> None:
