@@ -352,8 +352,10 @@ def _with_time_limit(cfg: "TaskCfg", steps: int | None) -> "TaskCfg":
     The methods of a user's task end an episode themselves when it has ``max_episode_length`` steps.
     A longer limit around such a task would have no effect, so the task gets it too.
     """
+    if cfg.is_reconfigurable or steps is None:
+        return cfg
     own_steps = cfg.max_episode_length
-    if cfg.is_reconfigurable or own_steps is None or steps is None or steps <= own_steps:
+    if own_steps is None or steps <= own_steps:
         return cfg
     # Such tasks count the steps of an episode in 32 bits.
     whole_number("max_episode_steps", steps, most=LARGEST_COUNT)

@@ -91,9 +91,14 @@ def evaluate(cfg: EvaluateCfg) -> None:
     )
     print_foreign(policy)
     file = shipped_file(cfg.task_id) if cfg.policy is None else policy_file(cfg.policy)
+    # Before the episodes, which take long.
     if cfg.record:
-        # Before the episodes, which take long.
         check_output("--record", file)
+    if cfg.scheme:
+        from legged_envs.training.scheme_evaluation import read_scheme
+
+        assert cfg.policy is not None, "check_options() has checked it"
+        read_scheme(cfg.task_id, task, cfg.policy)
     # No training has this seed, so these episodes are new to the policy.
     seed = EVALUATION_SEED if cfg.seed is None else cfg.seed
     numbers = run_evaluation(cfg, policy, task, seed)

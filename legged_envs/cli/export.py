@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from legged_envs.cli.foreign import is_foreign
+from legged_envs.policy.foreign import check_no_checkpoint
 from legged_envs.runs.options import TaskId
 from legged_envs.system_checks import check_installed, check_output
 from legged_envs.tasks import plain_id
@@ -80,6 +81,8 @@ def _check_foreign(cfg: ExportCfg) -> None:
     """
     if not is_foreign(cfg.policy, cfg.contract):
         return
+    if cfg.policy is not None:
+        check_no_checkpoint(cfg.policy)
     if cfg.format is None:
         raise ValueError(
             f"{str(cfg.policy or cfg.contract)!r} comes from another framework and already runs in "

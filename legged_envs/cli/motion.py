@@ -1,6 +1,6 @@
 """Implements `legged-envs motion`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,11 +93,13 @@ def load_clip(
 
     Raises:
         MotionError: The file cannot be used for any of the robots.
+        ValueError: An option is not for the motion of a human, and the file has one.
     """
     from legged_envs.motions import key_points_of, load_human, retarget
     from legged_envs.motions.humans import is_human
 
     if is_human(cfg.file):
+        check_human_options(cfg)
         # The one with the most joints has arms.
         robot = max(robots, key=_num_joints)
         return robot, retarget(load_human(cfg.file, cfg.motion.rate), robot)
@@ -106,6 +108,27 @@ def load_clip(
     source, clip = load_for_one(cfg, sources)
     robot = max(robots, key=_num_joints)
     return robot, retarget(key_points_of(clip, source), robot)
+
+
+def check_human_options(cfg: MotionCfg) -> None:
+    """Check that no option is given that has no effect on the motion of a human.
+
+    Raises:
+        ValueError: There is one. The message names it.
+    """
+    if cfg.source is not None:
+        raise ValueError(
+            f"--source {cfg.source} names the robot of the file, but {str(cfg.file)!r} has the "
+            "motion of a human; leave it out"
+        )
+    for field in fields(MotionReading):
+        value = getattr(cfg.motion, field.name)
+        if field.name != "rate" and value != field.default:
+            option = field.name.replace("_", "-")
+            raise ValueError(
+                f"--motion.{option} has no effect on the motion of a human, such as "
+                f"{str(cfg.file)!r}, got {value}; leave it out"
+            )
 
 
 def load_for_one(cfg: MotionCfg, robots: list[RobotCfg]) -> tuple[RobotCfg, "Motion"]:

@@ -77,11 +77,12 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """Return the configuration for evaluating a task.
 
     Randomization and observation noise are the same as in the training. Disturbances, such as
-    pushes, are removed. The velocity command is drawn once per episode and does not change.
+    pushes, are removed, and curricula, which change a task. The velocity command is drawn once per
+    episode and does not change.
     """
     # Pushes and the like would hide how well a command is followed.
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
-    changes: dict[str, Any] = {"events": events}
+    changes: dict[str, Any] = {"events": events, "curriculum": {}}
     if kind_of(cfg).has_velocity_command:
         for name, span in command_ranges(cfg).items():
             changes[f"commands.velocity.{name}"] = span

@@ -220,8 +220,10 @@ def harsh_cfg(cfg: TaskCfg, trained: TaskCfg) -> TaskCfg:
         events.randomize_friction, "reset", purpose="randomize", params={"range": FRICTION}
     )
     cfg.events["harsh_payload"] = EventTermCfg(add_payload, "startup")
-    for group in cfg.observations.values():
-        if group.noisy:
+    for name, group in cfg.observations.items():
+        # Policies of other frameworks have no noise in their task, and get the same noise here.
+        if group.noisy or name == "policy":
+            group.noisy = True
             for term in group.terms.values():
                 term.noise = max(term.noise, NOISE.get(term.func, 0.0))
     return cfg

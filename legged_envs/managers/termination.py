@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from legged_envs.checks import check_number
 from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import TermManager
 from legged_envs.mdp.context import Env
@@ -40,6 +41,8 @@ class TerminationManager(TermManager):
 
     def __init__(self, env: Env, cfg: dict[str, TerminationTermCfg]):
         super().__init__(env, "termination", cfg, torch.bool)
+        for name, term in cfg.items():
+            check_number(f"termination term {name!r}: grace_s", term.grace_s, 0.0)
         grace_steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
         self._grace_steps = torch.tensor(grace_steps, dtype=torch.int32, device=env.device)
 

@@ -4,6 +4,7 @@ The targets are joint positions (rad), joint velocities (rad/s) or joint torques
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -177,14 +178,19 @@ def _find_reference(around: str, env: Env) -> Any:
 
 def _match_joints(
     field: str,
-    patterns: tuple[str, ...],
+    patterns: Sequence[str],
     names: tuple[str, ...],
 ) -> tuple[int, ...]:
     """Return the indices of the names that match a pattern, in the order of the names."""
+    if isinstance(patterns, str):
+        raise ValueError(f"{field} must be a tuple of patterns, got the text {patterns!r}")
     matched = set()
     for pattern in patterns:
-        # A stranger's file can have line breaks in names, which a dot matches with DOTALL only.
-        expression = re.compile(pattern, re.DOTALL)
+        try:
+            # A stranger's file can have line breaks in names, which a dot matches with DOTALL only.
+            expression = re.compile(pattern, re.DOTALL)
+        except re.error as error:
+            raise ValueError(f"{field}: {pattern!r} is no regular expression: {error}") from error
         matches = [index for index, name in enumerate(names) if expression.fullmatch(name)]
         if not matches:
             joints = ", ".join(map(repr, names))

@@ -25,10 +25,8 @@ from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
-"""Speed of the reference's base above which the command counts as "move".
-
-It is compared with ‖v‖ + ‖ω‖, the sum of the base's linear speed, m/s, and angular speed, rad/s.
-"""
+"""Sum ‖v‖ + ‖ω‖ of the reference base's linear speed, m/s, and angular speed, rad/s, above which
+the command counts as "move"."""
 JOINT_VEL_SCALE = 0.05
 """Scale of joint velocities in ``MotionCommand.value``: as in the proprioceptive observations."""
 ANG_VEL_SCALE = 0.25
@@ -75,8 +73,8 @@ class MotionCommandCfg(Configuration):
         """Make the motion command of all environments of ``env``.
 
         Raises:
-            ValueError: ``window`` or ``reference_fraction`` is wrong, or a clip does not fit the
-                robot. The message names the field or the clip.
+            ValueError: A field is wrong, a clip does not fit the robot, or the scene has a terrain.
+                The message names the field or the clip.
         """
         return MotionCommand(self, env)
 
@@ -126,7 +124,7 @@ class MotionCommand(CommandTerm):
         env: Environment with the robot that imitates.
 
     Raises:
-        ValueError: A field of ``cfg`` is wrong. The message names it.
+        ValueError: A field of ``cfg`` is wrong, or the scene has a terrain. The message names it.
     """
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
@@ -162,6 +160,8 @@ class MotionCommand(CommandTerm):
 
     def __init__(self, cfg: MotionCommandCfg, env: Env):
         cfg.check()
+        if cfg.reference_fraction > 0.0 and env.sim.ground is not None:
+            raise ValueError("clips are for flat ground: leave scene.terrain or the command out")
         robot = env.sim.robot
         device = env.device
 

@@ -64,7 +64,7 @@ def is_human(path: Path) -> bool:
     if path.suffix.lower() == ".bvh":
         return True
     return (
-        path.suffix == ".npz"
+        path.suffix.lower() == ".npz"
         and any(key in archive_names(path) for key in JOINT_KEYS)
         and ("qpos" not in archive_names(path))
     )
@@ -89,7 +89,7 @@ def load_human(path: str | Path, frame_rate: float | None = None) -> KeyPoints:
     rate = rate if frame_rate is None else frame_rate
     check_frame_rate(rate, str(path))
     joints = _by_part(names, positions, str(path))
-    return _key_points(joints, path.stem, rate)
+    return _key_points(joints, path.stem, rate, str(path))
 
 
 def _read_joints(path: Path, frame_rate: float | None) -> tuple[tuple[str, ...], np.ndarray, float]:
@@ -101,15 +101,22 @@ def _read_joints(path: Path, frame_rate: float | None) -> tuple[tuple[str, ...],
     is_right = positions.ndim == 3 and positions.shape[1] >= number and positions.shape[2] == 3
     expected = f"of shape (T, {number} or more, 3)"
     require(is_right and len(positions) > 1, origin, key, expected, positions.shape)
+    positions = positions[:, :number]
+    bad = np.argwhere(~np.isfinite(positions).all(axis=2))
+    if len(bad) > 0:
+        frame, joint = bad[0]
+        place = positions[frame, joint].tolist()
+        where = f"{key}: frame {frame}: {SMPL_JOINTS[joint]}"
+        raise MotionError(f"{origin}: {where} must be three finite numbers, got {place}")
     for rate_key in RATE_KEYS:
         if rate_key in arrays:
             rate = convert_entry(arrays[rate_key], rate_key, "number", origin)
-            return SMPL_JOINTS, positions[:, :number], rate
+            return SMPL_JOINTS, positions, rate
     if frame_rate is None:
         raise MotionError(
             f"{origin}: lacks field 'fps': give the frames per second with --motion.rate"
         )
-    return SMPL_JOINTS, positions[:, :number], frame_rate
+    return SMPL_JOINTS, positions, frame_rate
 
 
 def _by_part(names: Sequence[str], positions: np.ndarray, origin: str) -> dict[str, np.ndarray]:
@@ -160,7 +167,7 @@ def _with_side(words: Sequence[str], beginnings: Sequence[str]) -> list[str]:
     return spellings
 
 
-def _key_points(joints: dict[str, np.ndarray], name: str, rate: float) -> KeyPoints:
+def _key_points(joints: dict[str, np.ndarray], name: str, rate: float, origin: str) -> KeyPoints:
     turn = _upright(joints)
     points = {place: torch.from_numpy(values @ turn.T) for place, values in joints.items()}
     ankles = torch.stack((points["left ankle"][:, 2], points["right ankle"][:, 2]))
@@ -175,6 +182,8 @@ def _key_points(joints: dict[str, np.ndarray], name: str, rate: float) -> KeyPoi
         for role in (f"{side} leg", f"{side} arm"):
             bones = limbs[role].diff(dim=1).norm(dim=2).median(dim=0).values
             lengths[role] = (bones[0].item(), bones[1].item())
+            is_long = min(lengths[role]) > 0.0
+            require(is_long, origin, f"lengths of the {role}", "above 0", lengths[role])
     to_left = points["left hip"] - points["right hip"]
     base = _frame(to_left, points["chest"] - points["pelvis"])
     shoulders = points["left shoulder"] - points["right shoulder"]

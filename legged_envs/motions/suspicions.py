@@ -30,6 +30,8 @@ SHORTEST_FLIGHT = 6
 """Frames of a flight that are enough to measure its acceleration."""
 CLOSE = 0.15
 """Relative error of a frame rate that is not named."""
+LEAST_CORRELATION = 0.5
+"""Correlation with velocities between frames from which on velocities belong to the positions."""
 WALK_RATIO = 2.3
 """Step length over step rate, scaled by leg length and gravity, above which steps are too slow.
 
@@ -190,18 +192,28 @@ def _leaves_ranges(motion: Motion, robot: RobotCfg) -> str:
 def _velocities_differ(motion: Motion) -> str:
     """Compare the velocities in the file with the differences of its positions."""
     of_frames = linear_velocity(motion.joint_pos.double(), motion.frame_rate, motion.loop)
+    in_file = motion.joint_vel.double()
     square = (of_frames**2).sum()
     if square < 1e-6:
         return ""
+    product = (in_file * of_frames).sum()
+    length = (in_file**2).sum().sqrt() * square.sqrt()
+    correlation = (product / length).item() if length > 0.0 else 0.0
+    if correlation < LEAST_CORRELATION:
+        return (
+            "the joint velocities in the file do not belong to its joint positions: their "
+            f"correlation with the velocities between its frames is {correlation:.2f}, not 1; "
+            "leave the velocities out of the file, and they are computed from the positions"
+        )
     # Least squares: the factor from one to the other.
-    factor = ((motion.joint_vel.double() * of_frames).sum() / square).item()
-    if factor <= 0.0 or abs(factor - 1.0) < CLOSE:
+    factor = (product / square).item()
+    if abs(factor - 1.0) < CLOSE:
         return ""
     rate = motion.frame_rate * factor
     return (
         f"the joint velocities in the file are {factor:.2f} times the velocities between its "
         "frames at "
-        f"{motion.frame_rate:g} Hz: the clip probably has {rate:.0f} Hz (--motion.rate {rate:.0f})"
+        f"{motion.frame_rate:g} Hz: the clip probably has {rate:.3g} Hz (--motion.rate {rate:.3g})"
     )
 
 
@@ -252,5 +264,5 @@ def _at_another_rate(motion: Motion, factor: float, what: str) -> str:
     rate = motion.frame_rate * factor
     return (
         f"{what}: at {motion.frame_rate:g} Hz it moves at about {1.0 / factor:.1f} of the speed "
-        f"that it was made for (--motion.rate {rate:.0f})"
+        f"that it was made for (--motion.rate {rate:.3g})"
     )

@@ -40,7 +40,7 @@ class RolloutStorageMM(RolloutBuffers):
         privileged_obs_shape: Shape of the observations of critic or teacher; None or [None] if
             critic and teacher see the actor's observations.
         privileged_ref_obs_shape: Shape of the reference observations of critic or teacher, kept
-            only if the actor has a reference too; None or [None] for the actor's reference.
+            only if the actor has one too; None or [None]: critics see the actor's, teachers none.
         actions_shape: Shape of the actions of one environment.
         apply_dagger_actions: True to keep the actions of a DAgger network.
         rnd_state_shape: Shape of the input of random network distillation; None without it.

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
@@ -354,7 +355,8 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
     cfg.rewards["base_height"].params["target"] = round(0.9 * robot.base_height, 2)
     cfg.rewards["foot_clearance"].params["target"] = round(0.06 * size, 2)
     # The torque term is a sum of squares: this weight gives robots of all sizes a similar penalty.
-    cfg.rewards["joint_torque"].weight *= (GO2.torque_limits[0] / robot.torque_limits[0]) ** 2
+    strength = median(robot.torque_limits) / median(GO2.torque_limits)
+    cfg.rewards["joint_torque"].weight /= strength**2
     return cfg
 
 

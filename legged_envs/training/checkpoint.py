@@ -198,8 +198,13 @@ def resolve_resume(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
         given.setdefault("iterations", None)
     _check_continues(checkpoint, given)
     # The id of the command and not of the file, which may name a stranger's module.
+    run: TrainCfg = checkpoint["cfg"]
     merged = replace(
-        checkpoint["cfg"], task_id=cfg.task_id, run_dir=cfg.run_dir, resume=resume, **given
+        run.with_absolute_paths(),
+        task_id=cfg.task_id,
+        run_dir=cfg.run_dir,
+        resume=resume,
+        **given,
     )
     _check_same(cfg, merged, usual)
     return merged, checkpoint

@@ -1,6 +1,6 @@
 """Options of a training. Every field is an option of ``legged-envs train``."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -160,3 +160,15 @@ class TrainCfg(MotionFileOptions, Configuration):
 
     imports: Annotated[tuple[str, ...], Suppress] = ()
     """Modules that register tasks. The command line has them from ``--import``."""
+
+    def with_absolute_paths(self) -> "TrainCfg":
+        """Return options that name the same motions, teacher and warm start from any folder."""
+        algo = self.algo
+        if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher is not None:
+            teacher = Path(algo.dagger.teacher).absolute()
+            algo = replace(algo, dagger=replace(algo.dagger, teacher=teacher))
+        elif isinstance(algo, MimicDistillationCfg) and algo.teacher is not None:
+            algo = replace(algo, teacher=Path(algo.teacher).absolute())
+        motions = tuple(Path(file).absolute() for file in self.motions)
+        warm_start = None if self.warm_start is None else Path(self.warm_start).absolute()
+        return replace(self, algo=algo, motions=motions, warm_start=warm_start)

@@ -120,7 +120,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
         ModuleNotFoundError: If a module that a training needs is not installed.
     """
     # First, because the options of a resumed run replace most of the given ones.
-    cfg, checkpoint = resolve_resume(cfg)
+    cfg, checkpoint = resolve_resume(cfg.with_absolute_paths())
     registered = make_task_cfg(cfg.task_id)
     defaults = make_training_defaults(cfg.task_id)
     cfg, algo = with_defaults(cfg, kind_of(registered), defaults)

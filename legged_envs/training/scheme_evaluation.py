@@ -99,8 +99,7 @@ def evaluate_scheme(
         ValueError: If the checkpoint is of another task, or of no scheme with an estimate or a
             teacher.
     """
-    checkpoint = read_checkpoint(run, task_id)
-    algo = _scheme_options(checkpoint, task_id, task, run)
+    checkpoint, algo = read_scheme(task_id, task, run)
     scheme_class = SCHEMES[type(algo)]
     task = copy.deepcopy(task)
     scheme_class.add_observations(task, algo)
@@ -123,10 +122,18 @@ def evaluate_scheme(
     return result
 
 
-def _scheme_options(
-    checkpoint: Mapping[str, Any], task_id: str, task: TaskCfg, run: Path
-) -> SchemeCfg:
-    """Return the completed options of the scheme of a checkpoint."""
+def read_scheme(task_id: str, task: TaskCfg, run: Path) -> tuple[dict[str, Any], SchemeCfg]:
+    """Return the checkpoint of a run, and the completed options of its scheme.
+
+    Args:
+        task_id: Registered id of the task.
+        task: Task of the policy, with all changes.
+        run: Run folder.
+
+    Raises:
+        ValueError: If the run was trained without a scheme, or with one that estimates nothing.
+    """
+    checkpoint = read_checkpoint(run, task_id)
     defaults = make_training_defaults(task_id)
     _, algo = with_defaults(checkpoint["cfg"], kind_of(task), defaults)
     if not isinstance(algo, SchemeCfg):
@@ -134,7 +141,7 @@ def _scheme_options(
             f"the run {str(run)!r} was trained with {type(algo).__name__}, which has no estimate "
             f"and no teacher: leave out --scheme, which is for {', '.join(SCHEME_CONFIGS)}"
         )
-    return algo
+    return checkpoint, algo
 
 
 class Teacher:

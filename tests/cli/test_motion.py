@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +107,22 @@ def test_what_is_wrong_is_printed(table, capsys):
     ],
 )
 def test_mistakes_are_one_line(table, capsys, words, message):
-    import re
-
     assert re.search(message, refused(words, capsys))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--motion.frames 10 30", "--motion.frames has no effect on the motion of a human"),
+        ("--motion.hold-missing-joints", "--motion.hold-missing-joints has no effect"),
+        ("--source Go2", "--source Go2 .*human"),
+    ],
+)
+def test_options_without_effect_on_the_motion_of_a_human_are_refused(table, capsys, words, message):
+    np.savez("march.NPZ", joints=np.zeros((5, 22, 3)), fps=30)
+    Path("march.NPZ.npz").rename("march.NPZ")
+    error = refused(f"motion march.NPZ --robot G1 --video None {words}", capsys)
+    assert re.search(message, error)
 
 
 def test_a_policy_imitates_files_as_they_are_read_on_the_command_line(table):

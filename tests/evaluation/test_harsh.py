@@ -16,6 +16,7 @@ from legged_envs.evaluation import harsh
 from legged_envs.evaluation.conditions import evaluation_cfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.metrics.harsh import HarshMetrics
+from legged_envs.managers import ObservationGroupCfg
 from legged_envs.policy.header import HARSH_KEY, harsh_headline, read_evaluation
 from legged_envs.policy.policy import shipped_file
 from legged_envs.tasks import TASKS
@@ -112,8 +113,10 @@ def test_every_velocity_task_can_be_harsh_and_others_say_why_not(task: str) -> N
     assert velocity.lin_vel_x == cfg.commands["velocity"].lin_vel_x
     assert made.max_action_delay == 1
     noise = [term.noise for group in made.observations.values() for term in group.terms.values()]
-    if made.observations["policy"].noisy and "ang_vel" in made.observations["policy"].terms:
+    assert made.observations["policy"].noisy
+    if "ang_vel" in made.observations["policy"].terms:
         assert 0.8 in noise and 3.0 in noise
+    assert not made.observations.get("critic", ObservationGroupCfg({}, noisy=False)).noisy
     # The evaluated configuration is a copy.
     assert cfg == make_task_cfg(task)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import operator
 from typing import Any
 
@@ -584,6 +585,12 @@ def test_an_episode_ends_once_its_condition_has_held_for_longer_than_the_grace_t
         "the sixth step in a row is the first beyond 0.1 s"
     )
     assert [row[2] for row in ended] == [letter == "1" for letter in pattern]
+
+
+@pytest.mark.parametrize("grace", [-1.0, math.inf, math.nan])
+def test_a_grace_time_that_is_none_is_refused(grace):
+    with pytest.raises(ValueError, match=rf"'patient': grace_s .*{grace}"):
+        make(task(terminations={"patient": TerminationTermCfg(always, grace_s=grace)}))
 
 
 def test_the_grace_time_starts_again_with_the_episode():

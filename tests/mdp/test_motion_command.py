@@ -749,6 +749,15 @@ def test_configurations_that_make_no_sense_are_refused_by_name(name):
         gym.make_vec(GO2_TASK, num_envs=2, cfg=changes)
 
 
+def test_clips_to_imitate_on_rough_ground_are_refused():
+    task = make_task_cfg(GO2_TASK)
+    task.scene.terrain = make_task_cfg("Legged/Go2-Rough-v0").scene.terrain
+    with pytest.raises(ValueError, match=r"flat ground.*scene\.terrain"):
+        make_core(task, 2)
+    task.commands["motion"].reference_fraction = 0.0
+    make_core(task, 2).close()
+
+
 def test_an_action_around_a_command_that_is_no_motion_is_refused():
     with pytest.raises(ValueError, match="velocity"):
         gym.make_vec(GO2_TASK, num_envs=2, cfg={"actions.joint_position.around": "velocity"}).reset(

@@ -146,17 +146,37 @@ def test_headers_marks_and_separators(tmp_path, separator, mark, header):
     assert_same(load(path), as_motion(30.0, walk()))
 
 
-@pytest.mark.parametrize("spelling", ['"{}"', "{}_dof", "{}_pos", "upper", "short"])
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        *('"{}"', "{}_dof", "{}_pos", "upper", "short", "hyphen", "blank", "camel"),
+        *("robot.{}", "joint_pos/{}", "{} [rad]", "{}_rad", "q_{}", "{}_angle"),
+    ],
+)
 def test_a_header_names_joints_as_programs_spell_them(tmp_path, spelling):
     pos, quat, joints = walk()
     names = []
     for joint in reversed(G1_29.joint_names):
-        plain = {"upper": joint.upper(), "short": joint.removesuffix("_joint")}
+        plain = {
+            "upper": joint.upper(),
+            "short": joint.removesuffix("_joint"),
+            "hyphen": joint.replace("_", "-"),
+            "blank": joint.replace("_", " "),
+            "camel": joint.title().replace("_", ""),
+        }
         names.append(plain.get(spelling) or spelling.format(joint))
     root = ("x", "y", "z", "qx", "qy", "qz", "qw")
     table = np.hstack((pos, quat, joints[:, ::-1]))
     path = write_csv(tmp_path / "walk.csv", table, header=",".join((*root, *names)))
     assert_same(load(path), as_motion(30.0, walk()))
+
+
+def test_a_header_that_names_no_joint_is_refused_unless_the_order_is_given(tmp_path):
+    names = [f"column{number}" for number in range(36)]
+    path = write_csv(tmp_path / "walk.csv", np.hstack(walk()), header=",".join(names))
+    with pytest.raises(MotionError, match=r"no joint of .*column33, column34.*--motion\.order"):
+        load(path)
+    assert_same(load(path, order=("limbs",)), as_motion(30.0, walk()))
 
 
 def test_cells_in_quotes_are_numbers(tmp_path):
@@ -556,6 +576,7 @@ def test_joints_of_a_bvh_file_are_where_trigonometry_puts_them(tmp_path):
         (lambda text: text.replace("MOTION", "MOTIONS"), "MOTION"),
         (lambda text: text.replace("OFFSET 10 -2 0", "OFFSET 10 x 0"), "line 8.*'x'"),
         (lambda text: text.rstrip() + " 7.0\n", "line .*54.*55"),
+        (lambda text: text.rstrip().rpartition("\n")[0], "Frames: 5, but has 4"),
         (lambda text: text.replace("Frame Time: 0.0333333", "Frame Time: 0"), "Frame Time"),
         (lambda text: text.replace("CHANNELS 3 Z", "CHANNELS many Z"), "'CHANNELS many"),
         (lambda text: text.replace("3 Zrotation", "3 Wrotation"), "line 9.*'Wrotation'"),

@@ -178,6 +178,17 @@ def test_joints_of_a_body_model_are_the_same_human(tmp_path, up):
     assert set(HUMAN) >= set(order)
 
 
+def test_damaged_joints_of_a_body_model_are_named(tmp_path):
+    joints = np.random.default_rng(0).normal(size=(12, 22, 3))
+    joints[10, 7, 1] = np.nan
+    np.savez(tmp_path / "march.npz", joints=joints, fps=30)
+    with pytest.raises(MotionError, match=r"march\.npz: joints: frame 10: left_ankle .*nan"):
+        load_human(tmp_path / "march.npz")
+    np.savez(tmp_path / "march.npz", joints=np.zeros((12, 22, 3)), fps=30)
+    with pytest.raises(MotionError, match=r"march\.npz: lengths of the left leg .*above 0"):
+        load_human(tmp_path / "march.npz")
+
+
 @pytest.mark.parametrize("robot", [G1_29, H1, T1, K1], ids=lambda robot: robot.name)
 def test_arms_have_the_directions_of_the_humans_arms(tmp_path, robot):
     """Also of robots whose last body is the whole forearm: H1, T1 and K1."""

@@ -103,6 +103,16 @@ def test_velocities_of_another_rate_tell_the_rate():
     assert "2.00 times" in sentence and "--motion.rate 60" in sentence
 
 
+@pytest.mark.parametrize("factor", [0.0, -1.0, "shuffled"])
+def test_velocities_of_other_joints_are_named(factor):
+    right = clip(60.0)
+    vel = right.joint_vel.double()
+    vel = vel.flip(1) if factor == "shuffled" else factor * vel
+    wrong = clip(60.0, joint_vel=vel)
+    [sentence] = suspicions(wrong, G1_29)
+    assert "do not belong to its joint positions" in sentence and "--motion.rate" not in sentence
+
+
 def stepping(rate: float, played: float):
     """A Go2 that walks 1 m/s in steps of 0.3 m with sliding feet, recorded at ``rate``, read at
     ``played``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import torch
 import yaml
 from policy.foreign_loops import GymLoop, LabLoop, Measured, MjlabLoop, SarLoop
+from rich.console import Console
 from torch import nn
 
 from legged_envs import cli, make_task_cfg
@@ -22,10 +24,16 @@ from legged_envs.envs import CoreVectorEnv, make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.policy.foreign.motors import motor_joints
 from legged_envs.policy.foreign.torchscript import TorchScriptNetwork
+from legged_envs.policy.foreign.writing import export_format
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots import G1_29
 from legged_envs.robots import GO2 as GO2_ROBOT
+from legged_envs.runs.run_folder import CONFIG, write_json
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.prepare import prepare
+from legged_envs.training.scheme_options import LSTMCfg
+from legged_envs.training.trainer import Trainer
 
 GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
 COMMAND = (0.5, 0.1, -0.3)
@@ -102,6 +110,21 @@ def assert_same_targets(
             if key in wanted:
                 assert wanted[key] == pytest.approx(float(sent[-1][0, i]), abs=atol), (step, name)
     core.close()
+
+
+TINY: dict[str, Any] = {"steps_per_env": 4, "epochs": 1, "mini_batches": 2, "hidden": (8,)}
+
+
+def tiny_run(folder: Path, algo: PPOCfg, changes: dict[str, Any] | None = None) -> Path:
+    """A run folder with the policy and the checkpoint of an untrained network."""
+    cfg = TrainCfg(GO2, num_envs=2, run_dir=folder, iterations=1, video=False, algo=algo)
+    prepared = prepare(replace(cfg, changes=changes or {}))
+    folder.mkdir()
+    write_json(folder / CONFIG, {})
+    trainer = Trainer(prepared, Console(quiet=True))
+    trainer.save()
+    trainer.export()
+    return folder
 
 
 # --- written ---------------------------------------------------------------------------------------
@@ -895,6 +918,47 @@ def test_what_a_format_cannot_say_is_one_line_and_nothing_is_written(
     told = capsys.readouterr().err
     assert stop.value.code == 2 and named in told and told.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_policies_with_a_memory_are_written_in_no_format(
+    cell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = tiny_run(tmp_path / "run", LSTMCfg(memory=8, cell=cell, **TINY))
+    for name in FILES:
+        with pytest.raises(ValueError, match=r"remembers the past .* no format has a place"):
+            export_format(GO2, run, tmp_path / "new", name)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_control_step_of_an_exported_policy_comes_back(tmp_path: Path) -> None:
+    changes = {"sim.decimation": 2}
+    run = tiny_run(tmp_path / "run", PPOCfg(**TINY), changes)
+    export_format(GO2, run, tmp_path / "new", "mjlab")
+    policy, cfg, _ = policy_and_task(GO2, tmp_path / "new" / "policy.onnx")
+    assert policy.contract["control_dt"] == cfg.sim.step_dt == 0.01
+    # Files of mjlab itself do not have it, and the user may know it.
+    model = onnx.load(tmp_path / "new" / "policy.onnx")
+    kept = [entry for entry in model.metadata_props if entry.key != "control_dt"]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    onnx.save(model, tmp_path / "plain.onnx")
+    policy, cfg, _ = policy_and_task(GO2, tmp_path / "plain.onnx", changes)
+    assert policy.contract["control_dt"] == cfg.sim.step_dt == 0.01
+    policy, cfg, _ = policy_and_task(GO2, tmp_path / "plain.onnx")
+    assert policy.contract["control_dt"] == cfg.sim.step_dt == 0.02
+
+
+def test_a_checkpoint_of_this_package_is_no_policy_of_another_framework(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tiny_run(tmp_path / "run", PPOCfg(**TINY))
+    for words in (["eval"], ["play", "--video", "a.mp4"], ["export", "--folder", "new"]):
+        with pytest.raises(SystemExit):
+            cli.main([words[0], GO2, *words[1:], "--policy", str(run / "checkpoint.pt")])
+        told = capsys.readouterr().err
+        assert f"name the run folder '{run}'" in told and told.count("\n") == 1
 
 
 # --- robots with more joints, and the commands -----------------------------------------------------

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import imageio.v3 as imageio
 import mujoco
 import numpy as np
 import pytest
@@ -77,6 +78,75 @@ def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Pat
     assert ours.body_subtreemass[1] == pytest.approx(theirs.body_subtreemass[1])
     assert ours.body("fl_lleg").inertia == pytest.approx(theirs.body("fl_lleg").inertia, rel=1e-4)
     assert ours.body("fl_lleg_foot").pos[2] == pytest.approx(-0.2) and robot.foot_radius == 0.015
+
+
+ANY_MOTOR = re.compile(r'<position joint="(.*?)" kp="60" forcerange="-40 40"/>')
+
+
+@pytest.mark.parametrize(
+    ("motor", "of_joint", "limit"),
+    [
+        (r'<general joint="\1" gainprm="24" ctrlrange="-1 1"/>', "", 24.0),
+        (r'<motor joint="\1" forcerange="-100 100"/>', 'actuatorfrcrange="-24 24"', 24.0),
+        (r'<motor joint="\1" forcerange="-20 20"/>', 'actuatorfrcrange="-24 24"', 20.0),
+        (r'<motor joint="\1"/>', 'actuatorfrclimited="true" actuatorfrcrange="-24 24"', 24.0),
+    ],
+)
+def test_torque_limits_of_an_mjcf_are_those_that_mujoco_keeps(
+    motor: str, of_joint: str, limit: float, here: Path
+) -> None:
+    text = ANY_MOTOR.sub(motor, (here / "spot.xml").read_text())
+    text = text.replace("<joint name", f"<joint {of_joint} name")
+    (here / "spot.xml").write_text(text)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 1e3
+    mujoco.mj_forward(model, data)
+    robot, _ = draft_robot(here / "spot.xml", "spot", here / "new")
+    assert set(robot.torque_limits) == {limit}
+    if motor.count("range"):
+        assert data.qfrc_actuator[6:] == pytest.approx(np.full(12, limit))
+
+
+def test_a_keyframe_is_kept_but_for_rounding_beyond_the_end_of_a_range(here: Path) -> None:
+    text = (here / "spot.xml").read_text().replace("0 .6 -1.2 ", "0 .6 -2.61803 ")
+    (here / "spot.xml").write_text(text)  # The range ends at -150 degrees, which is -2.61799.
+    robot, _ = draft_robot(here / "spot.xml", "spot", here / "new")
+    assert robot.default_joint_pos == pytest.approx((0.0, 0.6, -np.radians(150.0)) * 4, abs=1e-4)
+
+
+def test_joints_of_one_body_without_names_get_different_names_and_knees_bend_the_nearest_joint(
+    here: Path,
+) -> None:
+    text = (here / "spot.xml").read_text()
+    text = re.sub(
+        r'<body name="(\w+)_hip" (pos=".*?")>(<joint name.*?/>).*?<body.*?>',
+        r'<body name="\1_uleg" \2>\3',
+        text,
+        flags=re.DOTALL,
+    )
+    text = text.replace("</body></body></body>", "</body></body>")
+    text = re.sub(r'name="\w+_h[xy]"', "", text)
+    text = re.sub(r"<actuator>.*</actuator>|<keyframe>.*</keyframe>", "", text, flags=re.DOTALL)
+    (here / "spot.xml").write_text(text)
+    robot, _ = draft_robot(here / "spot.xml", "spot", here / "new")
+    assert robot.joint_names[:3] == ("fl_uleg_joint", "fl_uleg_joint1", "fl_kn")
+    knee = robot.default_joint_pos[2]
+    assert robot.default_joint_pos[:2] == pytest.approx((0.0, -0.5 * knee), abs=1e-4)
+
+
+def test_pictures_of_the_sides_of_a_cube_are_found_from_where_the_model_is_written(
+    here: Path,
+) -> None:
+    picture = np.zeros((4, 4, 3), np.uint8)
+    imageio.imwrite(here / "side.png", picture)
+    sides = '<texture type="cube" name="sides" fileright="side.png" fileleft="side.png"/>'
+    text = (
+        (here / "spot.xml").read_text().replace("<actuator>", f"<asset>{sides}</asset><actuator>")
+    )
+    (here / "spot.xml").write_text(text)
+    robot, _ = draft_robot(here / "spot.xml", "spot", here / "new")
+    assert mujoco.MjModel.from_xml_path(robot.xml).ntex == 1
 
 
 def foot_height(robot: RobotCfg) -> float:

@@ -175,6 +175,21 @@ def test_an_environment_whose_step_returns_the_cost_is_refused(scripted):
         RslRlVecEnv(VectorCMDP(scripted()))
 
 
+def test_a_group_with_its_terms_by_name_is_refused():
+    cfg = {"observations.critic.concatenate": False}
+    envs = gym.make_vec(
+        "Legged/Go2-Flat-v0",
+        num_envs=2,
+        array="torch",
+        autoreset_mode="SameStep",
+        cfg=cfg,
+        observations="dict",
+    )
+    with pytest.raises(ValueError, match=r"'critic' has its terms by name.*concatenate"):
+        RslRlVecEnv(envs)
+    envs.close()
+
+
 # --- environments of others -------------------------------------------------------------------------------------------
 
 

@@ -120,6 +120,12 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
 
     def _tensordict(self, observation: Any) -> TensorDict:
         groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
+        for name, group in groups.items():
+            if isinstance(group, dict):
+                raise ValueError(
+                    f"rsl_rl needs one array for each observation group, but {name!r} has its "
+                    f"terms by name: set observations.{name}.concatenate to True"
+                )
         floats = {name: group.float() for name, group in groups.items()}
         return TensorDict(floats, batch_size=[self.num_envs], device=self.device)
 

@@ -19,6 +19,7 @@ from legged_envs.motion_reading import MotionReading
 from legged_envs.motions.formats.amp_content import read_content
 from legged_envs.motions.formats.amp_frames import read_frames
 from legged_envs.motions.formats.body_fit import check_sides
+from legged_envs.motions.formats.tables import plain_rate
 from legged_envs.motions.motion import Motion
 from legged_envs.motions.orders import column_joints
 from legged_envs.motions.recording import Recording, motion_of
@@ -57,7 +58,7 @@ def read_amp(
         reading = replace(reading, quaternion="xyzw")
     recording = Recording(
         path=path,
-        frame_rate=1.0 / content["FrameDuration"],
+        frame_rate=plain_rate(1.0 / content["FrameDuration"]),
         root_pos_w=parts["pos"],
         root_quat=parts["quat"],
         quaternion="xyzw",

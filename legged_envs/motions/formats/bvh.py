@@ -114,11 +114,15 @@ def _read_table(
     """Return the numbers of all channels, (T, number of channels), and frames per second."""
     width = sum(len(channels) for channels in skeleton.channels)
     step = 0.0
+    expected: int | None = None
     rows = []
     for number, words in enumerate(lines[first:], start=first + 1):
-        if not words or words[0].startswith("Frames"):
+        if not words:
             continue
         try:
+            if words[0].startswith("Frames"):
+                expected = int(words[-1].removeprefix("Frames:"))
+                continue
             if words[0] == "Frame":
                 step = float(words[-1])
                 continue
@@ -131,6 +135,11 @@ def _read_table(
                 f"got {len(row)}"
             )
         rows.append(row)
+    if expected is not None and len(rows) != expected:
+        raise MotionError(
+            f"{origin}: says Frames: {expected}, but has {len(rows)} lines of numbers: the file is "
+            "cut short or damaged"
+        )
     table = np.array(rows).reshape(-1, width)
     # The rate of a step that is nearly 0 would be infinite.
     is_step = 0.0 < step < np.inf and np.isfinite(1.0 / step)

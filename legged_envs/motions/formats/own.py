@@ -90,6 +90,7 @@ def read_own(path: Path, robot: RobotCfg, reading: MotionReading) -> Motion:
     if reading != AS_FILES_SAY:
         raise MotionError(
             f"{path}: is a file of legged-envs, which contains its rate, order and units: leave "
-            "out the options --motion.…"
+            "out the options --motion.…; convert other files that need them first, with "
+            "legged-envs motion FILE --output NEW.npz"
         )
     return load_motion(path, robot)

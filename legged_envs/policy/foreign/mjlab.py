@@ -62,6 +62,9 @@ SCAN_ASSUMED = (
 )
 """Assumption that is reported for a policy with a height scan without a described grid."""
 
+CONTROL_DT = "control_dt"
+"""Entry with the time from one action to the next, s. Only exports of this package have it."""
+
 NO_BOUND = (-inf, inf)
 """Bounds of an observation that is not clipped."""
 
@@ -178,6 +181,7 @@ def read(
         action_joints=joints,
         action_scale=texts.numbers("action_scale", size),
         action_offset=default,
+        control_dt=texts.numbers(CONTROL_DT, 1)[0] if texts.has(CONTROL_DT) else None,
         motion=_read_motion(texts, terms),
         anchor=_anchor(texts) if texts.has("anchor_body_name") else None,
         scan=scan if sees_heights else None,
@@ -329,6 +333,8 @@ def _make_metadata(contract: Contract, loop: Loop) -> dict[str, str]:
         "observation_history_lengths": history,
         "observation_terms_history_length": history,
         "action_scale": _joined(scale),
+        # Not an entry of mjlab, whose loops know the time step of their task.
+        CONTROL_DT: repr(contract["control_dt"]),
     }
 
 

@@ -11,7 +11,13 @@ from legged_envs.envs import make_core
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.changes import Changes
 from legged_envs.motion_reading import MotionReading
-from legged_envs.policy.foreign import mjlab, rl_sar, unitree_rl_gym, unitree_rl_lab
+from legged_envs.policy.foreign import (
+    check_no_checkpoint,
+    mjlab,
+    rl_sar,
+    unitree_rl_gym,
+    unitree_rl_lab,
+)
 from legged_envs.policy.foreign.checkpoint import is_checkpoint, read_checkpoint
 from legged_envs.policy.foreign.description import ForeignContract
 from legged_envs.policy.foreign.fields import Fields, read_yaml
@@ -42,6 +48,9 @@ SCAN_REMEDY = (
     "height_scan: {params: {size: [1.6, 1.0], resolution: 0.1, offset: 0.0}}"
 )
 """What to do if the scan of a policy has another number of points, for errors."""
+
+TIME_STEPS = ("sim.dt", "sim.decimation")
+"""Changes that give a task another control step."""
 
 CONTROL_DT = (1e-3, 1.0)
 """Smallest and largest time from one action to the next, s."""
@@ -100,12 +109,15 @@ def foreign_policy_and_task(
     foreign = with_motion(cfg, foreign, motions, reading)
     network, assumed = read_network(path, foreign.file.parent)
     adapted = adapted_task(cfg, foreign)
+    made = dict(changes or {})
     if foreign.control_dt is None:
+        # The step is the user's, if it is the task's and not the policy's.
+        steps = {path: value for path, value in made.items() if path in TIME_STEPS}
+        adapted = override(adapted, steps)
         assumed = [*assumed, f"a control step has {adapted.sim.step_dt:g} s, as in {task_id!r}"]
     if cfg.robot.xml in MESH_SOLES:
         assumed = [*assumed, SOLES_ASSUMED]
     policy = _make_policy(task_id, adapted, foreign, network, [*foreign.assumed, *assumed])
-    made = dict(changes or {})
     return policy, override(adapted, made), made
 
 
@@ -193,6 +205,7 @@ def read_description(path: Path, description: Path | None, robot: RobotCfg) -> F
     if file.suffix == ONNX:
         return _read_onnx_description(file)
     if description is None:
+        check_no_checkpoint(path)
         raise ValueError(
             f"{str(path)!r} does not describe its observations: name its description with "
             f"--contract ({FORMAT_NAMES})"

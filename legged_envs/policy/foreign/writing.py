@@ -55,6 +55,8 @@ def export_format(
         check_writable(str(policy), given.network)
     else:
         check_exportable(given, policy)
+        if given.contract.get("memory"):
+            raise _memory_error(str(policy or task_id))
     if not kind_of(cfg).follows_velocity:
         raise ValueError(
             f"{task_id!r} has no velocity command, and policies of {framework} follow one: "
@@ -81,7 +83,11 @@ def check_writable(path: str, mapped: MappedNetwork) -> None:
             f"{path!r} is ONNX, and its operations cannot be written into another file: "
             "name the checkpoint (model_….pt) or the TorchScript of the same policy"
         )
-    raise ValueError(
+    raise _memory_error(path)
+
+
+def _memory_error(path: str) -> ValueError:
+    return ValueError(
         f"{path!r} remembers the past of the robot, and no format has a place for its memory: "
         "export a policy without LSTM or GRU"
     )

@@ -259,6 +259,10 @@ def _read_model(
         subfolder = spec.texturedir if is_texture else spec.meshdir
         if part.file:
             part.file = str(folder / subfolder / part.file)
+        if is_texture:
+            part.cubefiles = [
+                str(folder / subfolder / name) if name else "" for name in part.cubefiles
+            ]
     spec.meshdir = ""
     spec.texturedir = ""
     unlimit_endless_joints(spec)

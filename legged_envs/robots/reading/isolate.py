@@ -106,8 +106,9 @@ def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
     for i, body in enumerate(spec.bodies):
         body.name = body.name or f"body_{i}"
         allowed = ("free",) if body.name == base.name else ("hinge", "slide")
-        for joint in body.joints:
-            joint.name = joint.name or f"{body.name}_joint"
+        for number, joint in enumerate(body.joints):
+            suffix = str(number) if number > 0 else ""
+            joint.name = joint.name or f"{body.name}_joint{suffix}"
             if joint.name == ROOT_NAME and body.name != base.name:
                 raise ValueError(
                     f"joint {joint.name!r} of body {body.name!r} has the name of the free joint of "
@@ -120,7 +121,9 @@ def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
                     f"it must be a {' or '.join(allowed)} joint, or be taken out"
                 )
             torque_limits[joint.name] = float(joint.actfrcrange[1])
-            joint.actfrcrange = [0.0, 0.0]  # The limits are fields of the RobotCfg instead.
+            # The limits are fields of the RobotCfg instead.
+            joint.actfrcrange = [0.0, 0.0]
+            joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
     return torque_limits
 
 
@@ -159,7 +162,10 @@ def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float],
     for i in range(1, model.njnt):  # Joint 0 is the free one.
         low, high = model.jnt_range[i] if model.jnt_limited[i] else (-inf, inf)
         position = data.qpos[model.jnt_qposadr[i]]
-        if not low <= position <= high:
+        if key >= 0:
+            # Keyframes are kept, but for rounding beyond the end of a range.
+            position = np.clip(position, low, high)
+        elif not low <= position <= high:
             check_range_excluding_zero(model.joint(i).name, low, high)
             margin = KNEE_BEND * (high - low)
             position = np.clip(position, low + margin, high - margin)
@@ -178,21 +184,21 @@ def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float],
 
 
 def _joint_before(model: mujoco.MjModel, joint: int) -> int:
-    """Return the first joint of the parent body, or -1 if it has no joint."""
+    """Return the last joint of the parent body, or -1 if it has no joint."""
     parent = model.body_parentid[model.jnt_bodyid[joint]]
-    return int(model.body_jntadr[parent])
+    return int(model.body_jntadr[parent] + model.body_jntnum[parent] - 1)
 
 
 def _motor_limits(spec: mujoco.MjSpec, joint_limits: dict[str, float]) -> dict[str, float]:
-    """Return the torque limits of the driven joints; a motor's own limit comes first."""
+    """Return the torque limits of the driven joints: the lower one of motor and joint."""
     limits = dict(joint_limits)
     for motor in spec.actuators:
         force = motor.forcerange[1]
         if not force and motor.biastype == mujoco.mjtBias.mjBIAS_NONE:
-            force = motor.ctrlrange[1]  # The control of a plain motor is its force.
+            force = motor.ctrlrange[1] * abs(motor.gainprm[0])
         torque = force * abs(motor.gear[0])
         if torque:
-            limits[motor.target] = torque
+            limits[motor.target] = min(torque, joint_limits.get(motor.target) or inf)
     return limits
 
 

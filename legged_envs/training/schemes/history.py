@@ -40,8 +40,8 @@ def with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> 
     # A history of 1 is the default, unless it was asked for.
     if given != algo.history and (given != 1 or HISTORY in changes):
         raise ValueError(
-            f"--history {algo.history} contradicts {HISTORY} = {given}: give the same number, or "
-            "leave one out"
+            f"--history is {algo.history}, but {HISTORY} is {given}: give --history {given}, or "
+            "leave the change out"
         )
     frames = least_frames(algo)
     if algo.history < frames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -481,6 +482,25 @@ def test_options_that_would_not_be_read_are_refused(tmp_path):
 def test_options_without_meaning_are_refused_by_name(algo, message):
     with pytest.raises(ValueError, match=message):
         trainer_of(TrainCfg(GO2, num_envs=2, algo=algo))
+
+
+def test_a_run_that_names_files_is_resumed_from_another_folder(teacher, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_motion("own.npz", shipped_motions(GO2_ROBOT, "trot")[0])
+    shutil.copy(teacher / "policy.safetensors", "teacher.safetensors")
+    files = {"motions": (Path("own.npz"),), "clips": (), "num_envs": 2}
+    for name, options in (
+        ("learnt", {}),
+        ("student", {"student": {"teacher": Path("teacher.safetensors")}}),
+    ):
+        (tmp_path / name).mkdir()
+        trainer_of(tiny(tmp_path / name, **files, **options)).save()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in ("learnt", "student"):
+        trainer_of(TrainCfg(GO2, resume=tmp_path / name, iterations=5))
+        again = TrainCfg(GO2, resume=Path(f"../{name}"), motions=(tmp_path / "own.npz",))
+        assert trainer_of(again).cfg.motions == (tmp_path / "own.npz",)
 
 
 def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_with(

@@ -97,10 +97,17 @@ def test_what_has_no_estimate_and_no_teacher_is_named(
 ) -> None:
     algo = PPOCfg(**SMALL)
     cfg = TrainCfg(BLIND, num_envs=4, run_dir=tmp_path, iterations=9, video=False, algo=algo)
-    Trainer(prepare(cfg), Console(quiet=True)).save()
+    trainer = Trainer(prepare(cfg), Console(quiet=True))
+    trainer.save()
+    trainer.export()
     _, task, _ = policy_and_task(BLIND)
     with pytest.raises(ValueError, match=r"PPOCfg.*--scheme.*ts, cts, ee, dreamwaq, him"):
         evaluate_scheme(BLIND, task, tmp_path, 2)
+    # Before the episodes.
+    with pytest.raises(SystemExit):
+        cli.main(["eval", BLIND, "--scheme", "--policy", str(tmp_path), "--episodes", "2"])
+    told = capsys.readouterr()
+    assert "PPOCfg" in told.err and not told.out
     for words in ([], ["--policy", str(tmp_path / "policy.safetensors")]):
         with pytest.raises(SystemExit):
             cli.main(["eval", BLIND, "--scheme", *words])
