@@ -15,7 +15,7 @@ from legged_envs.wrappers.plumbing.layers import (
     whole_keys,
 )
 
-SUMMED_KEYS = ("cost", "costs", "original_reward", "original_cost", "original_costs")
+SUMMED_KEYS = ("cost", "costs", "rewards", "original_reward", "original_cost", "original_costs")
 """Keys of ``info`` that are summed over the repeats. A missing number counts as 0."""
 
 

@@ -186,6 +186,26 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
         self._max_episode_steps = steps
         env.limit_episodes(steps)
 
+    def get_state(self) -> State:
+        """Return a copy of everything that the future of the environment depends on."""
+        inner: State = self.env.get_wrapper_attr("get_state")()
+        return {"env": inner, "elapsed_steps": self._elapsed_steps}
+
+    def set_state(self, state: State) -> None:
+        """Return exactly to a state from :meth:`get_state`.
+
+        Raises:
+            ValueError: If the state is of another task or without a time limit; nothing is changed
+                then.
+        """
+        if state.keys() != {"env", "elapsed_steps"}:
+            raise ValueError(
+                "set_state needs a state with 'env' and 'elapsed_steps', as get_state of an "
+                f"environment of gymnasium.make with a time limit returns, got {sorted(state)}"
+            )
+        self.env.get_wrapper_attr("set_state")(state["env"])
+        self._elapsed_steps = state["elapsed_steps"]
+
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, Info]:
         observation, reward, terminated, truncated, info = super().step(action)
         if truncated:

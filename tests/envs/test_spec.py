@@ -247,3 +247,17 @@ def test_one_robot_is_shown_in_a_window_in_real_time(monkeypatch: pytest.MonkeyP
         env.step(np.zeros(12, np.float32))
     assert len(shown) == 12, "a window that was closed stays closed"
     env.close()
+
+
+def test_the_saved_state_of_one_robot_has_the_count_of_its_time_limit():
+    env = gym.make("Legged/Go2-Flat-v0", cfg={"episode_length_s": 0.08})
+    env.reset(seed=0)
+    action = np.zeros(12, np.float32)
+    env.step(action)
+    state = env.get_wrapper_attr("get_state")()
+    expected = [env.step(action)[3] for _ in range(3)]
+    env.get_wrapper_attr("set_state")(state)
+    assert [env.step(action)[3] for _ in range(3)] == expected == [False, False, True]
+    with pytest.raises(ValueError, match="elapsed_steps"):
+        env.get_wrapper_attr("set_state")(state["env"])
+    env.close()

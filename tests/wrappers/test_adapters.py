@@ -404,6 +404,11 @@ def test_sb3_sac_stores_the_true_next_observation():
     assert buffer.timeouts[:steps].any() and (buffer.dones[:steps] > buffer.timeouts[:steps]).any()
 
 
+def test_sb3_knows_the_frames_per_second(make_vec):
+    envs = Sb3VecEnv(make_vec(2, render_mode="rgb_array"))
+    assert envs.metadata["render_fps"] == 50 and envs.render_mode == "rgb_array"
+
+
 def test_evaluate_policy_measures_whole_episodes(recwarn):
     env = Sb3VecEnv(make_counters())
     model = PPO("MlpPolicy", env, n_steps=4, batch_size=4, device="cpu")
@@ -701,6 +706,25 @@ def test_a_single_environment_of_skrl_is_not_reset_twice():
     assert episode > 1
     env.step(torch.zeros(1, 2))
     assert env.reset()[0][0, 1] == episode + 1
+
+
+def test_skrl_goes_on_from_a_saved_state_with_its_observation(
+    make_vec, random_actions, assert_same
+):
+    def adapter(seed: int) -> Any:
+        envs = make_vec(2, array="torch", observations="dict", max_episode_steps=5)
+        return skrl.SkrlVecEnv(envs, seed)
+
+    first, other = adapter(1), adapter(9)
+    first.reset()
+    actions = [torch.from_numpy(action) for action in random_actions(9, 2)]
+    for action in actions[:3]:
+        first.step(action)
+    other.set_state(first.get_state())
+    # skrl's trainers begin with a reset.
+    assert_same([other.reset()[0], other.state()], [first.reset()[0], first.state()])
+    for action in actions[3:]:
+        assert_same(other.step(action)[:4], first.step(action)[:4])
 
 
 @pytest.mark.parametrize("runner", [SkrlRunner, skrl.BootstrapRunner])

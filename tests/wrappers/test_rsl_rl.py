@@ -168,6 +168,10 @@ def test_environments_made_otherwise_are_refused(kwargs, culprit, scripted):
 def test_an_environment_without_a_time_limit_is_refused(scripted):
     with pytest.raises(ValueError, match="TimeLimit"):
         RslRlVecEnv(AutoReset(ToyVectorEnv(array="torch")))
+    with pytest.raises(ValueError, match="TimeLimit"):
+        RslRlVecEnv(
+            gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, array="torch", max_episode_steps=-1)
+        )
 
 
 def test_an_environment_whose_step_returns_the_cost_is_refused(scripted):

@@ -9,7 +9,11 @@ import torch
 from gymnasium.vector import AutoresetMode
 from pettingzoo import ParallelEnv
 
-from legged_envs.wrappers.plumbing.adapter import OBSERVATION_GROUP, checked_reset
+from legged_envs.wrappers.plumbing.adapter import (
+    OBSERVATION_GROUP,
+    agent_action_spaces,
+    checked_reset,
+)
 from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
 from legged_envs.wrappers.plumbing.base import prepare_env
 from legged_envs.wrappers.plumbing.layers import Env, Layer, Space
@@ -32,7 +36,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         env: A vector environment with ``num_envs=1``, NumPy arrays and without autoreset.
 
     Raises:
-        ValueError: If the environment is of another kind.
+        ValueError: If the environment is of another kind, or a wrapper changed the size of its
+            observation.
     """
 
     def __init__(self, env: Env):
@@ -52,7 +57,7 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         self.possible_agents: list[str] = list(task.possible_agents)
         self.agents: list[str] = []
         self.observation_spaces: dict[str, Space] = task.observation_spaces
-        self.action_spaces: dict[str, Space] = task.action_spaces
+        self.action_spaces: dict[str, Space] = agent_action_spaces(env, task)
         self.render_mode = env.render_mode
         self.metadata = dict(env.metadata)
         self.metadata["name"] = env.spec.id if env.spec else str(env)
@@ -95,8 +100,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         # The task joins tensors with a batch dimension; the environment takes NumPy arrays.
         batches = {agent: map_leaves(_as_batch, action) for agent, action in actions.items()}
         joined = map_leaves(torch.Tensor.numpy, self._task.join_actions(batches))
-        observation, _, _, truncated, info = self._env.step(joined)
-        outcome = self._task.outcome(truncated, info)
+        observation, _, terminated, truncated, info = self._env.step(joined)
+        outcome = self._task.outcome(terminated, truncated, info)
         rewards = self._first_items(outcome[0])
         terminations = self._first_items(outcome[1])
         truncations = self._first_items(outcome[2])
@@ -115,7 +120,8 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         """Return the state of all agents.
 
         Raises:
-            ValueError: If the task has no state.
+            ValueError: If the task has no state, or the environment was made without
+                ``observations="dict"``.
         """
         state = self._task.state()
         if state is None:

@@ -136,7 +136,8 @@ def _steps_of_spec(env: Env) -> int:
     steps: int | None = None
     if spec is not None:
         steps = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
-    if steps is None:
+    # make_vec(max_episode_steps=-1) asks for none.
+    if steps is None or steps < 0:
         raise ValueError(
             "rsl_rl needs an environment with a time limit, got one without a limit in its spec: "
             "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"

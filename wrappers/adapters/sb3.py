@@ -57,6 +57,8 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         self._actions: Any = None
         self._whole_keys = whole_keys(env)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        # SB3 leaves only its render modes: VecVideoRecorder reads the frames per second here.
+        self.metadata = dict(env.metadata)
 
     def reset(self) -> VecEnvObs:
         """Start new episodes with the seed and the options that were set.

@@ -22,11 +22,12 @@ from skrl.utils.runner.torch import Runner
 from legged_envs.wrappers.plumbing.adapter import (
     AdapterEnv,
     accept_env,
+    agent_action_spaces,
     checked_reset,
     group_spaces,
     split_groups,
 )
-from legged_envs.wrappers.plumbing.arrays import Info, Tree, first_array
+from legged_envs.wrappers.plumbing.arrays import Info, Tree, first_array, map_leaves
 from legged_envs.wrappers.plumbing.layers import Env, Space
 
 AgentTensors = dict[str, torch.Tensor]
@@ -76,6 +77,30 @@ class _SkrlEnv(AdapterEnv, ABC):
             Shape: (num_envs, size), of several agents by agent; None without one.
         """
         return self._state
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state of the environment and its wrappers, with the present observation."""
+        return {
+            "env": self.env.get_state(),
+            "observation": map_leaves(torch.clone, self._observation),
+            "state": map_leaves(torch.clone, self._state),
+            "new_episodes": self._new_episodes,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`get_state`.
+
+        Args:
+            state: The state.
+
+        Raises:
+            ValueError: If the state belongs to another environment or stack of wrappers.
+        """
+        self.env.set_state(state["env"])
+        self._observation = map_leaves(torch.clone, state["observation"])
+        self._state = map_leaves(torch.clone, state["state"])
+        self._new_episodes = state["new_episodes"]
+        self._info = {}
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Return pictures, or None without a ``render_mode``: skrl calls this every step."""
@@ -190,7 +215,8 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
         seed: Seed of the first reset.
 
     Raises:
-        ValueError: If the task has no agents, or the environment does not fit :class:`SkrlVecEnv`.
+        ValueError: If the task has no agents, the environment does not fit :class:`SkrlVecEnv`, or
+            a wrapper changed the size of its observation.
     """
 
     def __init__(self, env: Env, seed: int | None = None):
@@ -204,7 +230,13 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
         super().__init__(env)
         self._task = task
         self._unwrapped = task  # skrl's properties read agents and spaces from here
+        self._action_spaces = agent_action_spaces(env, task)
         self._begin(env, seed)
+
+    @property
+    def action_spaces(self) -> dict[str, Space]:
+        """Space of the actions of each agent."""
+        return self._action_spaces
 
     def step(
         self, actions: AgentTensors
@@ -218,9 +250,9 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
             Observations, rewards, terminations and truncations by agent, and ``infos``.
         """
         joined = self._task.join_actions(actions)
-        observation, _, _, truncated, info = self._env.step(joined)
+        observation, _, terminated, truncated, info = self._env.step(joined)
         self._new_episodes = False
-        outcome = self._task.outcome(truncated, info)
+        outcome = self._task.outcome(terminated, truncated, info)
         rewards = {agent: _as_reward(reward) for agent, reward in outcome[0].items()}
         terminations = _as_columns(outcome[1])
         truncations = _as_columns(outcome[2])

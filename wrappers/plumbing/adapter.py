@@ -164,3 +164,31 @@ def split_groups(observation: Any, convert: Callable[[Any], Any]) -> tuple[Any, 
     if critic is None:
         return policy, None
     return policy, convert(critic)
+
+
+def agent_action_spaces(env: Layer, task: Layer) -> dict[str, Space]:
+    """Return the action space of each agent, with the bounds that wrappers gave it.
+
+    Args:
+        env: A vector environment of a task with agents, with its wrappers.
+        task: The task.
+
+    Raises:
+        ValueError: A wrapper changed the size of the observation, which belongs to no agent then.
+    """
+    observation = env.single_observation_space
+    if isinstance(observation, gym.spaces.Dict):
+        observation = observation[OBSERVATION_GROUP]
+    sizes = [gym.spaces.flatdim(space) for space in task.observation_spaces.values()]
+    if observation.shape != (sum(sizes),):
+        raise ValueError(
+            f"the observation has the shape {observation.shape}, but the agents observe "
+            f"{sum(sizes)} numbers: take out the wrapper that changes the observation's size"
+        )
+    joint = env.single_action_space
+    low = task.split(joint.low[None], task.action_spaces)
+    high = task.split(joint.high[None], task.action_spaces)
+    spaces: dict[str, Space] = {}
+    for agent in task.possible_agents:
+        spaces[agent] = gym.spaces.Box(low[agent][0], high[agent][0], dtype=joint.dtype)
+    return spaces

@@ -107,6 +107,11 @@ class MultiAgentTask(DirectTask):
             bad = recovered.unsqueeze(1)
             user.agent_terminated = user.agent_terminated | (bad & ~user.agent_over)
             user.agent_rewards = user.agent_rewards.masked_fill(bad, 0.0)
+        if self.cfg.is_finite_horizon:
+            # As in the flags of the batch, no agent is cut off by the end of the time.
+            user = self.user
+            user.agent_terminated = user.agent_terminated | user.agent_truncated
+            user.agent_truncated = torch.zeros_like(user.agent_truncated)
         return evaluation
 
     def evaluate_dones(self) -> None:
@@ -275,9 +280,17 @@ class DirectMARLEnv(DirectRLEnv):
         """Return the state that belongs to the last observation, (num_envs, …).
 
         None if ``cfg.state_space`` is 0.
+
+        Raises:
+            ValueError: If the environment was made without the observation group of the state.
         """
         if self.state_space is None:
             return None
+        if "critic" not in self.core.last_observation:
+            raise ValueError(
+                "the state is an observation group of its own: make the environment with "
+                'observations="dict"'
+            )
         return map_tree(torch.clone, self.core.last_observation["critic"])
 
     def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, Info]:
@@ -301,11 +314,11 @@ class DirectMARLEnv(DirectRLEnv):
             Observations, rewards, terminated and truncated by agent, and extras, with ``final_obs``
             by agent too.
         """
-        observation, _, _, truncated, extras = super().step(self.join_actions(actions))
+        observation, _, terminated, truncated, extras = super().step(self.join_actions(actions))
         if "final_obs" in extras:
             extras["final_obs"] = self._by_agent(extras["final_obs"])
-        rewards, terminated, truncated = self.outcome(truncated, extras)
-        return self._by_agent(observation), rewards, terminated, truncated, extras
+        rewards, ended, cut = self.outcome(terminated, truncated, extras)
+        return self._by_agent(observation), rewards, ended, cut, extras
 
     def _by_agent(self, observation: Observation) -> ByAgent:
         return split(observation["policy"], self.observation_spaces)
@@ -336,24 +349,28 @@ class DirectMARLEnv(DirectRLEnv):
             complete[agent] = action
         return self.join(complete)
 
-    def outcome(self, truncated: Tree, info: Info) -> tuple[ByAgent, ByAgent, ByAgent]:
+    def outcome(
+        self, terminated: Tree, truncated: Tree, info: Info
+    ) -> tuple[ByAgent, ByAgent, ByAgent]:
         """Return rewards, terminated and truncated by agent, (num_envs,) each.
 
         Args:
-            truncated: Flags of a step of the vector environment, (num_envs,), bool.
+            terminated: Failures in a step of the vector environment, (num_envs,), bool.
+            truncated: Time-outs in that step, (num_envs,), bool.
             info: ``info`` of that step.
         """
-        ended = info["agent_terminated"]
+        # Wrappers, too, can end the episode of all agents that still act.
+        ended = info["agent_terminated"] | (terminated[:, None] & ~info["agent_truncated"])
         # An agent that failed in the step in which the time ran out has failed.
         cut = (info["agent_truncated"] | truncated[:, None]) & ~ended
         rewards = {}
-        terminated = {}
+        failures = {}
         truncations = {}
         for index, agent in enumerate(self.possible_agents):
             rewards[agent] = info["rewards"][:, index]
-            terminated[agent] = ended[:, index]
+            failures[agent] = ended[:, index]
             truncations[agent] = cut[:, index]
-        return rewards, terminated, truncations
+        return rewards, failures, truncations
 
     def split(self, rows: Tree, spaces: dict[str, Box]) -> ByAgent:
         """Split rows of all agents into rows by agent: see :func:`split`."""

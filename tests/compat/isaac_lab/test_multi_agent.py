@@ -32,6 +32,7 @@ from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.robots import GO2
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.go2_legs import LEGS, Go2Legs, go2_legs
+from legged_envs.wrappers import ActionRepeat, ActionScale, SauteBudget, TimeLimit
 from legged_envs.wrappers.adapters import skrl
 from legged_envs.wrappers.adapters.pettingzoo import PettingZooEnv
 
@@ -469,6 +470,80 @@ def test_pettingzoo_takes_one_environment_with_agents():
             PettingZooEnv(given)
     with pytest.raises(ValueError, match="a task with agents"):
         PettingZooEnv(gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, autoreset_mode="Disabled"))
+
+
+def test_pettingzoos_agents_end_when_wrappers_or_a_finite_horizon_end_the_episode():
+    def last_flags(env: PettingZooEnv) -> tuple[int, list[tuple[bool, bool]]]:
+        env.reset(seed=0)
+        steps = 0
+        while env.agents:
+            acting = {agent: np.full(6, 0.5, np.float32) for agent in env.agents}
+            *_, terminated, truncated, _ = env.step(acting)
+            steps += 1
+        return steps, [(terminated[agent], truncated[agent]) for agent in terminated]
+
+    made = {"num_envs": 1, "autoreset_mode": "Disabled"}
+    finite = gym.make_vec(HALVES, cfg={"is_finite_horizon": True, "episode_length_s": 0.04}, **made)
+    assert last_flags(PettingZooEnv(finite)) == (2, [(True, False)] * 2)
+    limited = TimeLimit(gym.make_vec(HALVES, **made), 2, is_finite_horizon=True)
+    assert last_flags(PettingZooEnv(limited)) == (2, [(True, False)] * 2)
+    cut = gym.make_vec(HALVES, cfg={"episode_length_s": 0.04}, **made)
+    assert last_flags(PettingZooEnv(cut)) == (2, [(False, True)] * 2)
+
+
+class TimedHalves(TwoHalves):
+    """Its own method reports the end of the time after 2 steps."""
+
+    def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        ended, _ = super()._get_dones()
+        return ended, {agent: self.time >= 2 for agent in COLUMNS}
+
+
+@pytest.mark.parametrize("is_finite", [True, False])
+def test_time_outs_of_a_finite_horizon_are_ends_for_each_agent(is_finite):
+    env = TimedHalves(two_halves(is_finite_horizon=is_finite))
+    env.reset(seed=0)
+    env.step(ones())
+    _, _, terminated, truncated, _ = env.step(ones())
+    ended = ENDS <= 2
+    for index, agent in enumerate(COLUMNS):
+        assert torch.equal(terminated[agent], ended[:, index] | is_finite)
+        assert torch.equal(truncated[agent], ~ended[:, index] & (not is_finite))
+    env.close()
+
+
+def test_the_state_of_agents_needs_its_observation_group():
+    env = make_parallel(cfg={"state_space": -1})
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match='observations="dict"'):
+        env.state()
+
+
+@pytest.mark.parametrize("bounds", [(-5.0, 5.0), (0.0, 1.0)])
+def test_agents_have_the_action_spaces_that_wrappers_give_them(bounds):
+    scaled = ActionScale(gym.make_vec(HALVES, num_envs=1, autoreset_mode="Disabled"), *bounds)
+    env = PettingZooEnv(scaled)
+    other = skrl.SkrlMultiAgentEnv(ActionScale(gym.make_vec(HALVES, num_envs=2, **TORCH), *bounds))
+    for agent in COLUMNS:
+        for space in (env.action_space(agent), other.action_space(agent)):
+            assert space == gym.spaces.Box(*bounds, (6,))
+
+
+def test_a_wrapper_that_changes_the_observation_of_agents_is_refused():
+    flat = SauteBudget(gym.make_vec(HALVES, num_envs=1, autoreset_mode="Disabled"), horizon=8)
+    with pytest.raises(ValueError, match=r"\(19,\), but the agents observe 16 numbers"):
+        PettingZooEnv(flat)
+    with pytest.raises(ValueError, match="the agents observe 16 numbers"):
+        skrl.SkrlMultiAgentEnv(SauteBudget(gym.make_vec(HALVES, num_envs=2, **TORCH), horizon=8))
+
+
+def test_rewards_of_agents_are_summed_over_repeated_actions():
+    task = {"num_envs": 5, "autoreset_mode": "Disabled", **TORCH}
+    once, twice = gym.make_vec(HALVES, **task), ActionRepeat(gym.make_vec(HALVES, **task), 2)
+    action = torch.full((5, 12), 0.5)
+    once.reset(seed=0), twice.reset(seed=0)
+    single = [once.step(action)[4]["rewards"] for _ in range(2)]
+    assert torch.equal(twice.step(action)[4]["rewards"], single[0] + single[1])
 
 
 # --- skrl -------------------------------------------------------------------------------------------------------------
