@@ -6,7 +6,7 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.training.algorithm import Algorithm
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner_options import OnPolicyCfg
-from legged_envs.training.options import PPOCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import Prepared
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
@@ -28,6 +28,7 @@ class Schedule:
         self._prepared = prepared
         self._algorithm = algorithm
         self._core = core
+        self._constraints_act = _constraints_acted(prepared)
         self._trot_weight = 0.0
         if prepared.first_trot != 1.0:
             self._trot_weight = prepared.task.rewards["trot"].weight
@@ -91,4 +92,20 @@ class Schedule:
             return
         assert isinstance(self._algorithm, PPO)
         assert self._algorithm.constraints is not None, "the algorithm has a constraint method"
-        self._algorithm.constraints.is_active = done >= algo.constraint.start
+        # A run that is resumed for longer has done less of it, and still keeps its limits.
+        self._constraints_act = self._constraints_act or done >= algo.constraint.start
+        self._algorithm.constraints.is_active = self._constraints_act
+
+
+def _constraints_acted(prepared: Prepared) -> bool:
+    """Return True for a resumed run that had passed the start of its constraints."""
+    checkpoint = prepared.checkpoint
+    if checkpoint is None or not isinstance(prepared.algo, OnPolicyCfg):
+        return False
+    planned: TrainCfg = checkpoint["cfg"]
+    if planned.iterations is not None:
+        done = checkpoint["iteration"] / planned.iterations
+    else:
+        assert planned.minutes is not None, "prepare() completes the length of a training"
+        done = checkpoint["seconds"] / (60.0 * planned.minutes)
+    return bool(done >= prepared.algo.constraint.start)

@@ -23,12 +23,16 @@ def check_standing(prepared: Prepared) -> None:
     if not names:
         return
     costs = standing_costs(prepared.cfg.task_id, prepared.task)
+    has_method = algo.constraint.method != "none"
+    # A method aims at less than the limit.
+    share = algo.constraint.aim if has_method else 1.0
+    option = "--constraint.costs" if has_method else "--lagrange.costs"
     for name in names:
         limit = prepared.task.costs[name].limit
         cost = costs.get(name, 0.0)
-        if cost > limit:
+        if cost > share * limit:
             raise ValueError(
-                f"costs.{name}.limit is {limit:g}, and a robot that stands already has {cost:.3g} "
-                f"per step: raise the limit with --changes costs.{name}.limit, or name only other "
-                "costs with --constraint.costs"
+                f"costs.{name}.limit is {limit:g}, the training aims at {share:g} of it, and a "
+                f"robot that stands already has {cost:.3g} per step: raise the limit with "
+                f"--changes costs.{name}.limit, or name only other costs with {option}"
             )

@@ -68,3 +68,23 @@ def test_an_evaluation_has_all_forms_with_the_discount_of_the_tasks_trainings() 
     text = io.StringIO()
     result.print(Console(file=text, width=100))
     assert "discounted sum" in text.getvalue()
+
+
+def test_the_step_that_ends_an_episode_counts_after_the_first_second() -> None:
+    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=3)
+    evaluator.metrics.EPISODE_SECONDS = 2.0  # type: ignore[misc]
+    metrics = evaluator.metrics
+    values = metrics.measures(
+        evaluator._envs.reset(seed=0)[1] | evaluator._envs.step(torch.zeros(3, 12))[4]
+    )
+    rows = {name: value[None].repeat(100, *[1] * value.ndim) for name, value in values.items()}
+    # The second robot falls in step 70, the third in the first second.
+    alive = torch.ones(100, 3, dtype=torch.bool)
+    alive[69:, 1] = False
+    alive[20:, 2] = False
+    rows["costs"] = torch.zeros(100, 3, len(evaluator.core.cost_names))
+    rows["costs"][69, 1] = 1.0
+    result = metrics.result(rows, alive)
+    evaluator.close()
+    assert all(cost == pytest.approx(0.5 / 20) for cost in result.costs.values())
+    assert set(result.broken_limits.values()) <= {0.0, 0.5}

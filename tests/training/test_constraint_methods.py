@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from legged_envs.training.learner.parts import make_method_constraints
 from legged_envs.training.learner_options import ConstraintCfg, LagrangeCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
+from legged_envs.training.standing_check import check_standing
 from legged_envs.training.trainer import Trainer
 
 CLIP = 0.2
@@ -382,6 +384,24 @@ def prepared_with(changes: dict[str, Any] | None = None, **options: Any) -> None
         ({"constraint": constraint(start=1.2)}, "constraint.start.*1.2"),
         ({"constraint": constraint(method="none", costs=("foot_slip",))}, "foot_slip"),
         ({"constraint": constraint(), "lagrange": LagrangeCfg(enabled=True)}, "lagrange.*p3o"),
+        ({"constraint": constraint(method="none", aim=0.5)}, "constraint.aim needs .*method"),
+        (
+            {"constraint": ConstraintCfg(start=0.5), "lagrange": LagrangeCfg(enabled=True)},
+            "constraint.start needs .*method",
+        ),
+        ({"lagrange": LagrangeCfg(costs=("foot_slip",))}, "lagrange.costs needs .*enabled"),
+        ({"constraint": constraint(), "lagrange": LagrangeCfg(integral=1.0)}, "lagrange.integral"),
+        (
+            {"constraint": constraint(method="lagrange", calm_fraction=0.5)},
+            "constraint.calm-fraction 0.5.*--lagrange.calm-fraction",
+        ),
+        (
+            {
+                "constraint": constraint(method="lagrange", costs=("foot_slip",)),
+                "lagrange": LagrangeCfg(costs=("joint_torque",)),
+            },
+            "foot_slip and .*joint_torque",
+        ),
     ],
 )
 def test_a_method_or_a_cost_that_does_not_exist_is_named(
@@ -492,7 +512,8 @@ def test_a_method_does_not_act_before_its_start(
     name: Any, assert_same: Callable[..., None]
 ) -> None:
     cfg = ConstraintCfg(method=name, costs=("foot_slip",), start=0.5)
-    constrained = trainer_with(cfg, LagrangeCfg(initial=0.5))
+    initial = 0.5 if name == "lagrange" else 0.0
+    constrained = trainer_with(cfg, LagrangeCfg(initial=initial))
     free = trainer_with(ConstraintCfg(), LagrangeCfg())
     part = constrained.algorithm.constraints
     for _ in range(2):
@@ -507,6 +528,38 @@ def test_a_method_does_not_act_before_its_start(
     free.iterate()
     with pytest.raises(AssertionError):
         assert_same(*(trainer.algorithm.save()["actor"] for trainer in (constrained, free)))
+
+
+def test_a_run_that_is_resumed_for_longer_goes_on_with_its_constraints(tmp_path: Path) -> None:
+    cfg = ConstraintCfg(method="crpo", costs=("foot_slip",), start=0.5)
+    algo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,), constraint=cfg)
+    options: Any = {"num_envs": 16, "iterations": 4, "video": False, "algo": algo}
+    for updates, acts in ((1, False), (3, True)):
+        folder = tmp_path / str(updates)
+        folder.mkdir()
+        prepared = prepare(TrainCfg("Legged/Go2-Flat-v0", run_dir=folder, **options))
+        trainer = Trainer(prepared, Console(quiet=True))
+        for _ in range(updates):
+            trainer.set_schedule()
+            trainer.iterate()
+        trainer.save()
+        longer = TrainCfg("Legged/Go2-Flat-v0", resume=folder, iterations=40)
+        resumed = Trainer(prepare(longer), Console(quiet=True))
+        resumed.set_schedule()
+        assert resumed.algorithm.constraints.is_active == acts
+
+
+def test_a_limit_whose_aim_is_below_the_cost_of_standing_is_named() -> None:
+    changes = {"costs.joint_torque.params.soft_limit": 0.01, "costs.joint_torque.limit": 0.9}
+    cfg = TrainCfg("Legged/Go2-Flat-v0", video=False, changes=changes)
+    method = PPOCfg(constraint=constraint(costs=("joint_torque",)))
+    with pytest.raises(ValueError, match=r"aims at 0\.75 of it.*--constraint\.costs"):
+        check_standing(prepare(replace(cfg, algo=method)))
+    plain = LagrangeCfg(enabled=True, costs=("joint_torque",))
+    check_standing(prepare(replace(cfg, algo=PPOCfg(lagrange=plain))))
+    changes["costs.joint_torque.limit"] = 0.5
+    with pytest.raises(ValueError, match=r"--lagrange\.costs"):
+        check_standing(prepare(replace(cfg, algo=PPOCfg(lagrange=plain))))
 
 
 @pytest.mark.parametrize(("name", "stride"), [("np3o", 1), ("focops", 3)])

@@ -41,6 +41,7 @@ from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.adapters import omnisafe as adapter
 from legged_envs.wrappers.auto_reset import AutoReset
 from legged_envs.wrappers.cost_normalize import CostNormalize
+from legged_envs.wrappers.cost_reduce import CostReduce
 from legged_envs.wrappers.obs_normalize import ObsNormalize
 from legged_envs.wrappers.plumbing.cmdp import VectorCMDP
 from legged_envs.wrappers.plumbing.normalizer import Normalizer
@@ -220,6 +221,21 @@ def test_every_registered_id_is_known_and_has_one_limit_for_an_episode() -> None
         assert not (cmdp.need_time_limit_wrapper or cmdp.need_auto_reset_wrapper)
         cmdp.close()
     assert adapter.episode_cost_limit(GO2, max_episode_steps=10) == pytest.approx(10 * 0.175)
+
+
+def test_the_limit_of_an_episode_follows_the_reduction_of_the_costs() -> None:
+    def reduced(how: str) -> str:
+        def make(num_envs: int = 1, **kwargs: Any) -> Any:
+            made = gym.make_vec(GO2, num_envs=num_envs, array="torch", max_episode_steps=20)
+            return CostReduce(made, how)
+
+        return adapter.register(f"Reduced-{how}-v0", make)
+
+    assert adapter.episode_cost_limit(reduced("sum")) == pytest.approx(20 * 0.175)
+    assert adapter.episode_cost_limit(reduced("weighted")) == 20 * 6
+    for how in ("max", "any"):
+        with pytest.raises(ValueError, match=rf"CostReduce\('{how}'\)"):
+            adapter.episode_cost_limit(reduced(how))
 
 
 @pytest.mark.render

@@ -15,6 +15,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
+from legged_envs.wrappers.cost_reduce import CostReduce
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.plumbing.adapter import (
     AdapterEnv,
@@ -309,14 +310,25 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
         env_cfgs: Keywords of the environment.
 
     Raises:
-        ValueError: If the environment has no costs or no time limit.
+        ValueError: If the environment has no costs or no time limit, or reduces its costs to their
+            largest one.
     """
     with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:
             raise ValueError(
                 f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode"
             )
-        return float(sum(env.cost_limits) * env.max_episode_steps)
+        limits = env.cost_limits
+        reduce = find_layer(env.env, CostReduce)
+        if reduce is not None and reduce.how in ("max", "any"):
+            raise ValueError(
+                f"{env_id!r} has CostReduce({reduce.how!r}), which has no limit that follows from "
+                "the limits of its costs: choose a cost_limit, or take CostReduce out"
+            )
+        if reduce is not None and reduce.how == "weighted":
+            # Each cost counts in units of its limit.
+            limits = (1.0,) * len(limits)
+        return float(sum(limits) * env.max_episode_steps)
 
 
 try:

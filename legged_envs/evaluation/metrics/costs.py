@@ -52,6 +52,15 @@ class CostResults:
         console.print(table)
 
 
+def until_the_end(alive: torch.Tensor) -> torch.Tensor:
+    """Return a mask of the steps of each episode, with the step that ends it, which has a cost.
+
+    Args:
+        alive: True until the episode terminates. Shape: (steps, n), bool.
+    """
+    return torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+
+
 def cost_results(
     costs: torch.Tensor,
     alive: torch.Tensor,
@@ -74,8 +83,7 @@ def cost_results(
     means = mean_over_steps(costs, counted)
     measured = counted.any(0)
     is_above = means[measured] > means.new_tensor(limits)
-    # The step that ends an episode has a cost, and counts.
-    running = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+    running = until_the_end(alive)
     steps = torch.arange(len(costs), dtype=torch.float64, device=costs.device)
     weights = (discount**steps).unsqueeze(1) * running
     sums = (costs.nan_to_num().double() * weights.unsqueeze(2)).sum(0)

@@ -20,7 +20,7 @@ from legged_envs.evaluation.conditions import (
     mean_over_steps,
     print_why_unmeasured,
 )
-from legged_envs.evaluation.metrics.costs import CostResults
+from legged_envs.evaluation.metrics.costs import CostResults, until_the_end
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.mdp import rewards
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
@@ -313,7 +313,8 @@ class MimicMetrics(TaskMetrics):
         # Costs of the episodes without a reference would hide costs of the motions.
         has_reference = self._clip < len(clips)
         referenced = alive[:, has_reference]
-        costs = self._cost_results(values["costs"][:, has_reference], referenced, referenced)
+        counted = until_the_end(referenced)
+        costs = self._cost_results(values["costs"][:, has_reference], referenced, counted)
         command = None
         if not has_reference.all():
             command = self._command_means(values, alive, ~has_reference)

@@ -11,7 +11,12 @@ from rich.console import Console
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.conditions import mean_over_steps
-from legged_envs.evaluation.metrics.costs import DISCOUNT, CostResults, cost_results
+from legged_envs.evaluation.metrics.costs import (
+    DISCOUNT,
+    CostResults,
+    cost_results,
+    until_the_end,
+)
 
 Measures = dict[str, torch.Tensor]
 """Quantities that were measured in a rollout, by name."""
@@ -126,8 +131,7 @@ class TaskMetrics:
             standing: Rollout under the zero command. None: there was none.
         """
         core = self._core
-        # The step that ends an episode has a reward, and counts.
-        counted = torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+        counted = until_the_end(alive)
         reward = mean_over_steps(values["reward"], counted).nanmean(0)
         costs = self._cost_results(values["costs"], alive, counted)
         return TaskEvaluation(

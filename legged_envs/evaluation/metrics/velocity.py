@@ -18,7 +18,7 @@ from legged_envs.evaluation.conditions import (
     mean_over_steps,
     print_why_unmeasured,
 )
-from legged_envs.evaluation.metrics.costs import CostResults
+from legged_envs.evaluation.metrics.costs import CostResults, until_the_end
 from legged_envs.evaluation.metrics.task import Measures, Rollout, TaskMetrics
 from legged_envs.managers import ObservationTermCfg
 from legged_envs.mdp import observations
@@ -214,6 +214,8 @@ class VelocityMetrics(TaskMetrics):
         # Swings are measured when the foot lands.
         landed = values["landed"] * counted.unsqueeze(2)
         joint_speed, contact = self._standing_means(standing)
+        with_end = after_settling(until_the_end(alive), core.step_dt)
+        costs = self._cost_results(values["costs"], alive, with_end)
         return VelocityEvaluation(
             episodes=core.num_envs,
             commands=command_ranges(core.cfg),
@@ -230,7 +232,7 @@ class VelocityMetrics(TaskMetrics):
             power=means["power"].item(),
             still_joint_speed=joint_speed,
             still_contact=contact,
-            **vars(self._cost_results(values["costs"], alive, counted)),
+            **vars(costs),
         )
 
     def _standing_means(self, standing: Rollout | None) -> tuple[float, float]:
