@@ -162,7 +162,7 @@ class TrainCfg(MotionFileOptions, Configuration):
     """Modules that register tasks. The command line has them from ``--import``."""
 
     def with_absolute_paths(self) -> "TrainCfg":
-        """Return options that name the same motions, teacher and warm start from any folder."""
+        """Return options that name the same motions and teacher from any folder."""
         algo = self.algo
         if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher is not None:
             teacher = Path(algo.dagger.teacher).absolute()
@@ -170,5 +170,4 @@ class TrainCfg(MotionFileOptions, Configuration):
         elif isinstance(algo, MimicDistillationCfg) and algo.teacher is not None:
             algo = replace(algo, teacher=Path(algo.teacher).absolute())
         motions = tuple(Path(file).absolute() for file in self.motions)
-        warm_start = None if self.warm_start is None else Path(self.warm_start).absolute()
-        return replace(self, algo=algo, motions=motions, warm_start=warm_start)
+        return replace(self, algo=algo, motions=motions)

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from legged_envs.runs.run_folder import CONFIG
-
 FOREIGN_ENDINGS = (".onnx", ".pt", ".pth", ".jit")
 """Endings of policies of other frameworks: ONNX, and TorchScript or checkpoints of PyTorch."""
+
+RUN_CONFIG = "config.json"
+"""Name of a file that every run folder of this package has."""
 
 
 def check_no_checkpoint(policy: Path) -> None:
@@ -14,7 +15,7 @@ def check_no_checkpoint(policy: Path) -> None:
     Raises:
         ValueError: If it is one.
     """
-    if policy.match("checkpoint*.pt") and (policy.parent / CONFIG).is_file():
+    if policy.match("checkpoint*.pt") and (policy.parent / RUN_CONFIG).is_file():
         raise ValueError(
             f"{str(policy)!r} is a checkpoint of a training of this package and no policy file: "
             f"name the run folder {str(policy.parent)!r}, or make a policy of the checkpoint with "
