@@ -33,6 +33,9 @@ class TerminationManager(TermManager):
     Args:
         env: The environment that the terms see.
         cfg: Name of each term mapped to its configuration.
+
+    Raises:
+        ValueError: A grace time is negative or not finite.
     """
 
     title = "Terminations"

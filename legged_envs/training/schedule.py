@@ -103,9 +103,9 @@ def _constraints_acted(prepared: Prepared) -> bool:
     if checkpoint is None or not isinstance(prepared.algo, OnPolicyCfg):
         return False
     planned: TrainCfg = checkpoint["cfg"]
+    done = 0.0
     if planned.iterations is not None:
         done = checkpoint["iteration"] / planned.iterations
-    else:
-        assert planned.minutes is not None, "prepare() completes the length of a training"
+    elif planned.minutes is not None:
         done = checkpoint["seconds"] / (60.0 * planned.minutes)
     return bool(done >= prepared.algo.constraint.start)

@@ -123,7 +123,7 @@ def _name_joints(spec: mujoco.MjSpec) -> dict[str, float]:
             torque_limits[joint.name] = float(joint.actfrcrange[1])
             # The limits are fields of the RobotCfg instead.
             joint.actfrcrange = [0.0, 0.0]
-            joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
+            joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_AUTO
     return torque_limits
 
 
