@@ -213,7 +213,8 @@ def _velocities_differ(motion: Motion) -> str:
     return (
         f"the joint velocities in the file are {factor:.2f} times the velocities between its "
         "frames at "
-        f"{motion.frame_rate:g} Hz: the clip probably has {rate:.3g} Hz (--motion.rate {rate:.3g})"
+        f"{motion.frame_rate:g} Hz: the clip probably has {_plain(rate)} Hz "
+        f"(--motion.rate {_plain(rate)})"
     )
 
 
@@ -264,5 +265,10 @@ def _at_another_rate(motion: Motion, factor: float, what: str) -> str:
     rate = motion.frame_rate * factor
     return (
         f"{what}: at {motion.frame_rate:g} Hz it moves at about {1.0 / factor:.1f} of the speed "
-        f"that it was made for (--motion.rate {rate:.3g})"
+        f"that it was made for (--motion.rate {_plain(rate)})"
     )
+
+
+def _plain(rate: float) -> str:
+    """Return a frame rate with the digits that a person would type."""
+    return f"{rate:.0f}" if rate >= 1.0 else f"{rate:.2g}"

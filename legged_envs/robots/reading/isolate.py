@@ -184,7 +184,7 @@ def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float],
 
 
 def _joint_before(model: mujoco.MjModel, joint: int) -> int:
-    """Return the last joint of the parent body, or -1 if it has no joint."""
+    """Return the last joint of the parent body, or a number below 0 if it has no joint."""
     parent = model.body_parentid[model.jnt_bodyid[joint]]
     return int(model.body_jntadr[parent] + model.body_jntnum[parent] - 1)
 
