@@ -919,6 +919,12 @@ def test_amp_json_of_19_columns_has_velocities_from_differences(tmp_path: Path):
     )
 
 
+def test_a_frame_duration_with_few_digits_is_a_whole_rate(tmp_path: Path):
+    path = tmp_path / "trot.txt"
+    path.write_text(json.dumps(amp_content(61) | {"FrameDuration": 0.01667}))
+    assert load_amp_json(path, GO2).frame_rate == 60.0
+
+
 @pytest.mark.parametrize("name", ["bound", "turn_left"])
 def test_amp_json_of_19_columns_that_wraps_has_no_jump_in_its_velocities(tmp_path: Path, name):
     motion = shipped_motions(GO2, name)[0]

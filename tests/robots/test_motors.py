@@ -153,3 +153,11 @@ def test_a_thigh_without_range_turns_back_by_half_of_the_knee(tmp_path: Path) ->
     # The knee is bent by a twentieth of its range of 2 rad beyond -0.5.
     assert robot.default_joint_pos[:3] == (0.0, 0.3, -0.6)
     assert np.array(robot.actuators).tolist() == ["position"] * 12
+
+
+def test_a_weak_motor_that_is_named_first_changes_no_penalty_of_the_legs():
+    weak = replace(GO2, torque_limits=(0.6, *GO2.torque_limits[1:]))
+    weights = [quadruped_flat(robot).rewards["joint_torque"].weight for robot in (GO2, weak)]
+    assert weights[0] == weights[1]
+    strong = replace(GO2, torque_limits=tuple(2.0 * limit for limit in GO2.torque_limits))
+    assert quadruped_flat(strong).rewards["joint_torque"].weight == pytest.approx(weights[0] / 4.0)
