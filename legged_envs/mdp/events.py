@@ -75,8 +75,7 @@ def randomize_base_mass(
     Raises:
         ValueError: The lower bound leaves a base without mass.
     """
-    # From the model's masses, so that several draws do not add up. The base is body 0.
-    masses = env.sim.default_parameter("body_mass")[env_ids]
+    # The base is body 0.
     base_mass = float(env.sim.default_parameter("body_mass")[0, 0])
     low, high = fit_mass_range(range, most_share, base_mass)
     if low <= -base_mass:
@@ -85,7 +84,9 @@ def randomize_base_mass(
             f"{env.sim.robot.name!r}, {env.sim.robot.base_body!r}, which weighs {base_mass:g} kg: "
             "write a smaller range, or most_share=0.3"
         )
-    masses[:, :1] += random.uniform(low, high, 1, env_ids)
+    masses = env.sim.get_parameter("body_mass")[env_ids]
+    # From the model's mass, so that several draws do not add up.
+    masses[:, 0] = base_mass + random.uniform(low, high, 1, env_ids).squeeze(1)
     env.sim.set_parameter("body_mass", masses, env_ids)
 
 
@@ -101,9 +102,10 @@ def randomize_base_com(
         range: Bounds of the distance, m.
     """
     low, high = range
-    # From the model's centres, so that several draws do not add up.
-    centres = env.sim.default_parameter("com")[env_ids]
-    centres[:, 0] += random.uniform(low, high, 3, env_ids)
+    centres = env.sim.get_parameter("com")[env_ids]
+    # From the model's centre, so that several draws do not add up.
+    default = env.sim.default_parameter("com")[env_ids, 0]
+    centres[:, 0] = default + random.uniform(low, high, 3, env_ids)
     env.sim.set_parameter("com", centres, env_ids)
 
 

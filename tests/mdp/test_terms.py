@@ -1137,6 +1137,31 @@ def test_the_centre_of_mass_of_the_base_alone_moves_along_each_axis():
     assert not moved[:, 1:].any()
 
 
+def heavier_feet(env, env_ids, random):
+    feet = env.sim.body_ids(env.sim.robot.foot_names)
+    masses = env.sim.get_parameter("body_mass")[env_ids]
+    centres = env.sim.get_parameter("com")[env_ids]
+    masses[:, feet] += 0.05
+    centres[:, feet] += 0.01
+    env.sim.set_parameter("body_mass", masses, env_ids)
+    env.sim.set_parameter("com", centres, env_ids)
+
+
+def test_events_of_the_base_keep_what_other_events_did_to_other_bodies():
+    env = event_env(
+        feet=EventTermCfg(heavier_feet, "startup"),
+        mass=EventTermCfg(events.randomize_base_mass, "startup", params={"range": (1.0, 1.0)}),
+        com=EventTermCfg(events.randomize_base_com, "startup", params={"range": (0.02, 0.02)}),
+    )
+    feet = env.sim.body_ids(env.sim.robot.foot_names)
+    added = env.sim.get_parameter("body_mass") - env.sim.default_parameter("body_mass")
+    moved = env.sim.get_parameter("com") - env.sim.default_parameter("com")
+    assert torch.allclose(added[:, feet], torch.tensor(0.05), atol=1e-6)
+    assert torch.allclose(added[:, 0], torch.tensor(1.0), atol=1e-6)
+    assert torch.allclose(moved[:, feet], torch.tensor(0.01), atol=1e-6)
+    assert torch.allclose(moved[:, 0], torch.tensor(0.02), atol=1e-6)
+
+
 def test_the_gains_of_all_joints_are_multiplied_by_the_same_two_factors():
     env = event_env(x=EventTermCfg(events.randomize_gains, "reset", params={"range": (0.8, 1.1)}))
     factors = [

@@ -108,8 +108,12 @@ def random_uniform_terrain(
     low = terrain.units(min_height)
     high = terrain.units(max_height)
     unit = terrain.units(step)
-    part = terrain.horizontal_scale / (downsampled_scale or terrain.horizontal_scale)
-    counts = (int(terrain.width * part), int(terrain.length * part))
+    spacing = downsampled_scale or terrain.horizontal_scale
+    # In Isaac Gym's order of operations, which decides the rounding.
+    counts = (
+        int(terrain.width * terrain.horizontal_scale / spacing),
+        int(terrain.length * terrain.horizontal_scale / spacing),
+    )
     heights = np.random.choice(np.arange(low, high + unit, unit), counts)
     # Each call interpolates along the first axis and swaps the axes, so two calls return them.
     heights = _interpolate_columns(heights, terrain.width)
@@ -291,14 +295,18 @@ def stepping_stones_terrain(
     # Isaac Gym has this range: it starts one unit lower and has no stone at the top.
     choices = np.arange(-top - 1, top) if top else np.zeros(1, int)
     terrain.height_field_raw[:] = terrain.units(depth)
-    for y in range(0, terrain.length, size + gap):
+    # Isaac Gym lays the rows across the longer side of a tile.
+    tile = terrain.height_field_raw
+    across = tile if terrain.length >= terrain.width else tile.T
+    row_length, num_rows = across.shape
+    for row in range(0, num_rows, size + gap):
         # Each row starts at a random place, with a part of a stone at the border.
         first = np.random.randint(0, size)
-        for x in (first - gap - size, *range(first, terrain.width, size + gap)):
-            begin = max(x, 0)
-            end = max(x + size, 0)
+        for stone in (first - gap - size, *range(first, row_length, size + gap)):
+            begin = max(stone, 0)
+            end = max(stone + size, 0)
             # A height is drawn also for a stone outside of the tile: the draws decide the others.
-            terrain.height_field_raw[begin:end, y : y + size] = np.random.choice(choices)
+            across[begin:end, row : row + size] = np.random.choice(choices)
     terrain.flatten_middle(platform_size)
     return terrain
 

@@ -241,12 +241,14 @@ class DirectRLEnv(IsaacEnv):
         for name, term in terms.items():
             if term is None:
                 continue
-            if not isinstance(term, EventTermCfg):
+            # Only terms in Isaac Lab's words have this field.
+            if hasattr(term, "interval_range_s"):
                 term = EventTermCfg(
                     func=partial(call_isaac_event, term.func),
                     mode=term.mode,
                     interval_s=term.interval_range_s,
                     params=term.params,
+                    purpose=getattr(term, "purpose", None),
                 )
             events[name] = term
         return events

@@ -76,8 +76,8 @@ def randomize_rigid_body_mass(
     check_choice("distribution", distribution, ("uniform",))
     check_choice("operation", operation, ("add", "scale", "abs"))
     sim = _sim_of(env, asset_cfg)
-    masses = sim.default_parameter("body_mass")[env_ids]
-    own = masses[:, asset_cfg.body_ids]
+    own = sim.default_parameter("body_mass")[env_ids][:, asset_cfg.body_ids]
+    masses = sim.get_parameter("body_mass")[env_ids]
     drawn = _draw(env, mass_distribution_params, own.shape[1], env_ids)
     if operation == "add":
         masses[:, asset_cfg.body_ids] = own + drawn
@@ -103,8 +103,8 @@ def randomize_rigid_body_com(
         asset_cfg: The bodies.
     """
     sim = _sim_of(env, asset_cfg)
-    centres = sim.default_parameter("com")[env_ids]
-    own = centres[:, asset_cfg.body_ids]
+    own = sim.default_parameter("com")[env_ids][:, asset_cfg.body_ids]
+    centres = sim.get_parameter("com")[env_ids]
     drawn = _draw(env, com_range, 3, env_ids)
     centres[:, asset_cfg.body_ids] = own + drawn.unsqueeze(1)
     sim.set_parameter("com", centres, env_ids)

@@ -203,7 +203,7 @@ class BuiltinRewards:
         return self._builtin_reward("stall")
 
     def _reward_stand_still(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.joint_vel_stand_still`."""
+        """Return :func:`~legged_envs.compat.legged_gym.terms.stand_still`."""
         return self._builtin_reward("stand_still")
 
     def _reward_termination(self) -> Tensor:

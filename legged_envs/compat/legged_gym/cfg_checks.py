@@ -1,5 +1,6 @@
 """Checks of the fields of a :class:`~legged_envs.compat.legged_gym.LeggedRobotCfg`."""
 
+import warnings
 from types import SimpleNamespace
 
 from legged_envs.checks import check_spelling
@@ -18,6 +19,13 @@ FIXED_VALUES: dict[str, object] = {
     "sim.substeps": 1,
 }
 """Fields of LeggedGym-Ex that have one supported value, mapped to it."""
+IGNORED_FIELDS: dict[str, str] = {
+    "asset.file": "the model is that of cfg.asset.robot or cfg.asset.name",
+    "asset.foot_name": "the feet are those of the robot: RobotCfg.foot_names",
+    "asset.dof_armature": "armatures are those of the model",
+    "asset.dof_vel_limits": "limits are those of the robot: RobotCfg.velocity_limits",
+}
+"""Fields of LeggedGym-Ex that tasks may keep, without effect, mapped to what acts instead."""
 OWN_NAMES = (".rewards.", ".costs.")
 """Sections with subsections, such as ``rewards.scales``, that are not checked for misspelt names.
 
@@ -30,6 +38,8 @@ LONG_NAME = 8
 def check_fields(cfg: object) -> None:
     """Check the fields of a configuration; fields of quite different names are the task's own.
 
+    A warning names fields that have no effect, :data:`IGNORED_FIELDS`.
+
     Args:
         cfg: An instance of a subclass of :class:`LeggedRobotCfg`.
 
@@ -41,6 +51,10 @@ def check_fields(cfg: object) -> None:
     if not isinstance(cfg, LeggedRobotCfg):
         raise _wrong_type(path="", given=cfg)
     _check_section(cfg, LeggedRobotCfg(), path="")
+    for name, instead in IGNORED_FIELDS.items():
+        section, field = name.split(".")
+        if hasattr(getattr(cfg, section), field):
+            warnings.warn(f"cfg.{name} has no effect: {instead}", stacklevel=2)
 
 
 def _wrong_type(path: str, given: object) -> TypeError:

@@ -65,6 +65,8 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """Factors of the observed commands. Shape: (3,)."""
         self.fail_buf = torch.zeros_like(self.episode_length_buf)
         """Consecutive steps in which an environment failed. Shape: (num_envs,), int64."""
+        # Time limits that had passed when the command curriculum was last updated.
+        self._curriculum_period = -1
         # Counts before this step and before what a subclass adds: see check_termination.
         self._last_fail_buf = torch.zeros_like(self.episode_length_buf)
 
@@ -253,8 +255,11 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         if cfg.terrain.curriculum:
             self._update_terrain_curriculum(env_ids)
         # All robots share the ranges, so these change at most once in the time of an episode.
-        if cfg.commands.curriculum and self.common_step_counter % self.core.max_episode_length == 0:
-            self._update_command_curriculum(env_ids)
+        if cfg.commands.curriculum:
+            period = self.common_step_counter // self.core.max_episode_length
+            if period != self._curriculum_period:
+                self._curriculum_period = period
+                self._update_command_curriculum(env_ids)
         self.core.commands.reset(env_ids)
         self._reset_dofs(env_ids)
         self._reset_root_states(env_ids)

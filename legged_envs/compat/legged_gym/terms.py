@@ -21,6 +21,22 @@ def _public_functions(module: ModuleType) -> dict[str, Callable[..., Tensor]]:
     return functions
 
 
+STILL_COMMAND = 0.1
+"""Speed of the command below which :func:`stand_still` counts, m/s."""
+
+
+def stand_still(env: CoreVectorEnv) -> Tensor:
+    """Return Σ |q − q0|, rad, where the commanded velocity is below 0.1 m/s, otherwise 0.
+
+    The formula is that of legged_gym's ``LeggedRobot``: ωz of the command does not count.
+
+    Returns:
+        Distances of the joints from the default pose q0, shape (num_envs,).
+    """
+    distance = env.robot.joint_offset.abs().sum(1)
+    return distance * (env.commands["velocity"][:, :2].norm(dim=1) < STILL_COMMAND)
+
+
 BUILTIN_COSTS = _public_functions(costs)
 """Name of each built-in cost mapped to its term."""
 LEGGED_GYM_REWARDS: dict[str, Callable[..., Tensor]] = {
@@ -35,7 +51,7 @@ LEGGED_GYM_REWARDS: dict[str, Callable[..., Tensor]] = {
     "feet_contact_stand_still": rewards.foot_contact_stand_still,
     "feet_slip": rewards.foot_slip,
     "keep_balance": rewards.alive,
-    "stand_still": rewards.joint_vel_stand_still,
+    "stand_still": stand_still,
     "torques": rewards.joint_torque,
 }
 """Rewards to which LeggedGym-Ex gives another name than :mod:`legged_envs.mdp.rewards`."""

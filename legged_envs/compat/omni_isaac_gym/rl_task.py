@@ -67,6 +67,10 @@ class RLTask(UserTask):
         config = sim_config.config
         settings = sim_config.task_config["env"]
 
+        # Tasks assign both before this method or leave them to it, as in OmniIsaacGymEnvs.
+        self._cfg: dict[str, Any] = config
+        self._task_cfg: dict[str, Any] = sim_config.task_config
+
         self.name = name
         """Name of the task."""
         self._env = env
@@ -150,18 +154,6 @@ class RLTask(UserTask):
     def control_frequency_inv(self) -> int:
         """Physics steps per control step."""
         return self.core.cfg.sim.decimation
-
-    @property
-    def _cfg(self) -> dict[str, Any]:
-        """The whole configuration."""
-        config: dict[str, Any] = self._sim_config.config
-        return config
-
-    @property
-    def _task_cfg(self) -> dict[str, Any]:
-        """Configuration of the task."""
-        config: dict[str, Any] = self._sim_config.task_config
-        return config
 
     def _reset_outside_of_steps(self, env_ids: Tensor) -> None:
         task = cast(OmniIsaacTask, self.core.task)

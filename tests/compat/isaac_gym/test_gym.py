@@ -687,6 +687,28 @@ def test_tiles_are_what_their_names_say() -> None:
     assert 0.1 < (stones < 0).mean() < 0.4
 
 
+def test_rows_of_stones_lie_across_the_longer_side_of_a_tile() -> None:
+    fields = {}
+    for width, length in ((60, 90), (90, 60)):
+        tile = terrain_utils.SubTerrain("tile", width, length, 0.005, 0.1)
+        np.random.seed(0)
+        terrain_utils.stepping_stones_terrain(tile, 1.0, 0.4, 0.1)
+        fields[width] = tile.height_field_raw
+    # Every row has the same place along the long side: a whole line of the bottom lies behind it.
+    assert (fields[60][:, 10:14] == -2000).all() and not (fields[60][10:14, :20] == -2000).all()
+    assert np.array_equal(fields[90], fields[60].T)
+
+
+def test_random_heights_have_isaac_gyms_number_of_points() -> None:
+    tile = terrain_utils.SubTerrain("tile", 86, 86, 0.005, 0.1)
+    np.random.seed(0)
+    terrain_utils.random_uniform_terrain(tile, -1.0, 1.0, 0.005, downsampled_scale=0.2)
+    np.random.seed(0)
+    drawn = np.random.choice(np.arange(-200, 201), (42, 42))  # int(86 * 0.1 / 0.2)
+    corners = tile.height_field_raw[[0, 0, -1, -1], [0, -1, 0, -1]]
+    assert corners.tolist() == drawn[[0, 0, -1, -1], [0, -1, 0, -1]].tolist()
+
+
 # --- Words ------------------------------------------------------------------------------------------------------------
 
 

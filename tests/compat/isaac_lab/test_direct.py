@@ -24,6 +24,7 @@ from legged_envs.compat.isaac_lab.cfg import (
 from legged_envs.compat.isaac_lab.contact_sensor import ContactSensor, ContactSensorCfg
 from legged_envs.compat.isaac_lab.direct import DirectRLEnv, DirectRLEnvCfg
 from legged_envs.compat.isaac_lab.entities import Articulation
+from legged_envs.compat.isaac_lab.manager_based import EventTermCfg as IsaacEventTermCfg
 from legged_envs.compat.isaac_lab.manager_based import ManagerBasedEnvCfg
 from legged_envs.compat.isaac_lab.noise import (
     ConstantNoiseCfg,
@@ -801,6 +802,26 @@ def test_contact_sensor_counts_like_the_robots_feet(world):
     assert (sensor.data.current_air_time[1] == 0).all() and (
         sensor.data.current_air_time[0] > 0
     ).all()
+
+
+def test_events_of_the_manager_form_act_in_the_direct_form():
+    pushes = []
+
+    def note(env, env_ids, speed):
+        pushes.append((type(env).__name__, env_ids.tolist(), speed))
+
+    @configclass
+    class EventsCfg:
+        push = IsaacEventTermCfg(
+            func=note, mode="interval", interval_range_s=(0.04, 0.04), params={"speed": 0.5}
+        )
+
+    env = Stand(StandCfg(events=EventsCfg()))
+    env.reset(seed=0)
+    pushes.clear()
+    for _ in range(4):
+        env.step(torch.zeros(2, 12))
+    assert pushes == [("Stand", [0, 1], 0.5)] * 2
 
 
 def test_events_in_isaac_labs_words():

@@ -5,6 +5,7 @@ import math
 import pickle
 import runpy
 import sys
+from dataclasses import MISSING
 from pathlib import Path
 
 import gymnasium as gym
@@ -519,7 +520,7 @@ def changed(path, value):
             TypeError,
             r"must be a .*manager_based\.EventTermCfg.*got a .*managers\.event\.EventTermCfg",
         ),
-        (changed("decimation", mdp.MISSING), ValueError, "Cfg.decimation is missing"),
+        (changed("decimation", MISSING), ValueError, "Cfg.decimation is missing"),
         (changed("scene.robot", None), ValueError, "no robot"),
         (changed("stiffness", 3.0), AttributeError, "has no field 'stiffness'"),
         (changed("actions.legs.joint_names", ["knee"]), ValueError, "no joint matches"),
@@ -683,6 +684,34 @@ def test_events_of_mdp_change_the_parameters_and_states_that_they_name():
     )
     with pytest.raises(ValueError, match="force_range"):
         mdp.apply_external_force_torque(env, ids, (0.0, 1.0), (0.0, 0.0), base)
+
+
+def test_events_of_bodies_keep_what_other_events_did_to_other_bodies():
+    env = ManagerBasedRLEnv(Cfg())
+    env.reset(seed=0)
+    ids = torch.arange(env.num_envs)
+    base = SceneEntityCfg("robot", body_names="base")
+    calves = SceneEntityCfg("robot", body_names=".*_calf")
+    for bodies in (base, calves):
+        bodies.resolve(env.scene)
+    for _ in range(2):  # repeated draws do not add up
+        for bodies, mass, shift in ((base, 1.0, 0.01), (calves, 0.1, 0.02)):
+            mdp.randomize_rigid_body_mass(env, ids, bodies, (mass, mass), "add")
+            mdp.randomize_rigid_body_com(env, ids, {"x": (shift, shift)}, bodies)
+    added = env.sim.get_parameter("body_mass") - env.sim.default_parameter("body_mass")
+    moved = env.sim.get_parameter("com") - env.sim.default_parameter("com")
+    for bodies, mass, shift in ((base, 1.0, 0.01), (calves, 0.1, 0.02)):
+        assert torch.allclose(added[:, bodies.body_ids], torch.tensor(mass), atol=1e-6)
+        assert torch.allclose(moved[:, bodies.body_ids, 0], torch.tensor(shift), atol=1e-6)
+
+
+def test_the_heading_of_a_velocity_command_may_have_no_range():
+    ranges = mdp.UniformVelocityCommandCfg.Ranges((-1.0, 1.0), (-1.0, 1.0), (-1.0, 1.0), None)
+    cfg = mdp.UniformVelocityCommandCfg(resampling_time_range=(1.0, 1.0), ranges=ranges)
+    assert not cfg.translated().heading
+    cfg.heading_command = True
+    with pytest.raises(ValueError, match=r"heading_command=True needs ranges.heading"):
+        cfg.translated()
 
 
 def test_events_of_mdp_change_the_robot_and_the_joints_that_are_chosen():

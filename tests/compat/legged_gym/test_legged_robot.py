@@ -365,6 +365,45 @@ def test_command_ranges_act_and_the_curriculum_widens_them() -> None:
     assert ((robot.commands[:, 0] > 1.1) == torch.tensor([True, False, True, False])).all()
 
 
+@pytest.mark.parametrize("mode", gym.vector.AutoresetMode)
+def test_the_command_curriculum_acts_in_every_autoreset_mode(mode: Any) -> None:
+    cfg = changed(
+        commands__curriculum=True,
+        commands__curriculum_threshold=-1.0,  # every mean is enough
+        commands__max_curriculum=3.0,
+        commands__ranges__lin_vel_x=[-0.5, 0.5],
+        env__episode_length_s=0.2,
+    )
+    env = gym.make_vec("Test/LeggedRobot-v0", num_envs=N, cfg=cfg, autoreset_mode=mode)
+    env.reset(seed=0)
+    before = list(env.unwrapped.task.user.command_ranges["lin_vel_x"])
+    for _ in range(12):
+        _, _, ended, late, _ = env.step(np.zeros((N, 12), np.float32))
+        if mode is gym.vector.AutoresetMode.DISABLED and (ended | late).any():
+            env.reset(options={"reset_mask": ended | late})
+    after = env.unwrapped.task.user.command_ranges["lin_vel_x"]
+    env.close()
+    assert after == [before[0] - 0.5, before[1] + 0.5]
+
+
+def test_stand_still_is_that_of_legged_gym() -> None:
+    robot = make(rewards__scales__stand_still=-1.0)
+    robot.step(torch.rand(N, 12))
+    robot.commands[:] = torch.tensor([0.09, 0.0, 1.0, 0.0])
+    robot.commands[1, :2] = 0.08  # 0.11 m/s
+    q = robot.simulator.dof_pos.double() - robot.simulator.default_dof_pos.double()
+    expected = q.abs().sum(1) * torch.tensor([1.0, 0.0, 1.0, 1.0])
+    assert expected[0] > 0.05
+    torch.testing.assert_close(robot._reward_stand_still().double(), expected)
+
+
+def test_fields_of_an_asset_without_effect_are_named() -> None:
+    cfg = changed(asset__file="go2.urdf", asset__dof_armature=[0.01] * 12)
+    with pytest.warns(UserWarning, match=r"cfg\.asset\.(file|dof_armature) has no effect") as seen:
+        LeggedRobot(cfg, {}, "cpu", True)
+    assert len(seen) == 2
+
+
 def test_fail_buf_counts_steps_in_succession_also_of_a_subclass() -> None:
     class Fails(LeggedRobot):
         when = (1, 2, 4, 5, 6, 7, 8, 9, 10)

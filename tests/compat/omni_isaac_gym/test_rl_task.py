@@ -763,6 +763,22 @@ class DocumentVecEnv(VecEnvBase):
         return {"obs": self._obs, "states": self._states}, self._rew, self._resets, self._extras
 
 
+class Assigning(Document):
+    """Keeps its configuration as most tasks of OmniIsaacGymEnvs do."""
+
+    def __init__(self, name, sim_config, env, offset=None):
+        self._sim_config = sim_config
+        self._cfg = sim_config.config
+        self._task_cfg = sim_config.task_config
+        self.goal = self._task_cfg["env"]["goal"]
+        super().__init__(name, sim_config, env, offset)
+
+
+def test_a_constructor_may_assign_its_configuration():
+    task = Assigning("assigning", SimConfig(config(3)), VecEnvBase())
+    assert task.goal == 0.3 and task._cfg is task._sim_config.config
+
+
 def test_a_constructor_of_four_arguments_needs_no_more_than_the_sizes():
     settings = config(3)
     for given in (SimConfig(settings), settings):
