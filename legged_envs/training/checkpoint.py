@@ -103,6 +103,9 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     if isinstance(algo, SchemeCfg) and "encoder_epochs" not in vars(algo):
         # In earlier versions, the encoder learned in all passes.
         algo.encoder_epochs = algo.epochs
+    if isinstance(algo, SchemeCfg) and "encoder_final_learning_rate" not in vars(algo):
+        # In earlier versions, the learning rate of the encoder was constant.
+        algo.encoder_final_learning_rate = algo.encoder_learning_rate
     return checkpoint
 
 

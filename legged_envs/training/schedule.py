@@ -1,6 +1,7 @@
 """Schedule of a training: physics, learning rate, discount, trot reward and constraints."""
 
 import numpy as np
+import torch
 
 from legged_envs.envs import CoreVectorEnv
 from legged_envs.training.algorithm import Algorithm
@@ -8,6 +9,8 @@ from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner_options import OnPolicyCfg
 from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import Prepared
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.schemes.scheme import Scheme
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
 TROT_FADES = (1.8e6, 3.0e6)
@@ -42,6 +45,7 @@ class Schedule:
         """
         self._set_physics(done)
         self._set_learning_rate(done)
+        self._set_encoder_learning_rate(done)
         self._set_discount(done)
         self._set_trot_weight(env_steps)
         self._set_constraints(done)
@@ -61,13 +65,19 @@ class Schedule:
         if getattr(algo, "schedule", "fixed") != "fixed":
             # An adaptive schedule: the algorithm sets the rate from the policy's KL divergence.
             return
-        start = algo.learning_rate
-        end = algo.final_learning_rate
-        rate = start + (end - start) * min(done, 1.0)
-        # With a time limit, ``done`` can exceed 1 in the last update.
+        rate = _on_the_way(algo.learning_rate, algo.final_learning_rate, done)
         self._algorithm.learning_rate = rate
-        for group in self._algorithm.optimizer.param_groups:
-            group["lr"] = rate
+        _set_rate(self._algorithm.optimizer, rate)
+
+    def _set_encoder_learning_rate(self, done: float) -> None:
+        algo = self._prepared.algo
+        if not isinstance(algo, SchemeCfg):
+            return
+        assert isinstance(self._algorithm, PPO)
+        for part in self._algorithm.parts:
+            if isinstance(part, Scheme):
+                first, last = algo.encoder_learning_rate, algo.encoder_final_learning_rate
+                _set_rate(part.optimizer, _on_the_way(first, last, done))
 
     def _set_discount(self, done: float) -> None:
         algo = self._prepared.algo
@@ -95,6 +105,17 @@ class Schedule:
         # A run that is resumed for longer has done less of it, and still keeps its limits.
         self._constraints_act = self._constraints_act or done >= algo.constraint.start
         self._algorithm.constraints.is_active = self._constraints_act
+
+
+def _on_the_way(start: float, end: float, done: float) -> float:
+    """Return the value between ``start`` and ``end`` at the share ``done`` of a training."""
+    # With a time limit, ``done`` can exceed 1 in the last update.
+    return start + (end - start) * min(done, 1.0)
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
 
 
 def _constraints_acted(prepared: Prepared) -> bool:

@@ -24,7 +24,10 @@ class SchemeCfg(PPOCfg):
     """Widths of the hidden layers of the encoder. Of ``tcn``, the channels of its convolutions."""
 
     encoder_learning_rate: float = 1e-3
-    """Learning rate of the encoder's own optimizer (Adam), constant."""
+    """Learning rate of the encoder's own optimizer (Adam) at the start of the training."""
+
+    encoder_final_learning_rate: float = 1e-4
+    """Learning rate of the encoder at the end of the training. It changes linearly in between."""
 
     encoder_epochs: int = 1
     """Number of passes over a rollout in which the encoder learns. Each costs as much time as

@@ -152,6 +152,24 @@ def test_encoders_of_earlier_versions_learn_in_all_passes(tmp_path: Path) -> Non
     assert read_checkpoint(tmp_path)["cfg"].algo.encoder_epochs == 2
 
 
+def test_the_learning_rate_of_an_encoder_falls_linearly() -> None:
+    algo = options_of("ee", encoder_learning_rate=4e-3, encoder_final_learning_rate=1e-3)
+    trainer = trainer_of(algo)
+    rates = []
+    for done in (0.0, 1 / 3, 1.0, 1.2):
+        trainer.schedule.apply(done, env_steps=0)
+        rates.append(scheme_of(trainer).optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([4e-3, 3e-3, 1e-3, 1e-3])
+
+
+def test_encoders_of_earlier_versions_keep_their_learning_rate(tmp_path: Path) -> None:
+    iterate(trainer_of(options_of("ee", encoder_learning_rate=2e-3), tmp_path), 1).save()
+    checkpoint = read_checkpoint(tmp_path)
+    del checkpoint["cfg"].algo.encoder_final_learning_rate
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    assert read_checkpoint(tmp_path)["cfg"].algo.encoder_final_learning_rate == 2e-3
+
+
 @pytest.mark.parametrize("name", ["ee", "dreamwaq", "him", "cts"])
 def test_the_policy_learns_with_the_codes_that_robots_acted_on(name: str) -> None:
     """The encoder learns beside the policy. New codes would look like a change of the policy."""
