@@ -116,6 +116,9 @@ def restore_state(current: Tree, state: Tree) -> Tree:
         restored = {key: restore_state(item, state[key]) for key, item in current.items()}
         current.update(restored)
         return current
+    if isinstance(current, deque):
+        # A saved state has a list in its place.
+        return deque(copy_state(state), current.maxlen)
     return copy_state(state)
 
 

@@ -40,6 +40,14 @@ def test_a_saved_state_is_a_copy_and_comes_back() -> None:
     assert state["count"].tolist() == [0.0, 0.0]
 
 
+def test_a_deque_stays_a_deque_of_its_length() -> None:
+    holder = {"last": deque([1.0, 2.0], maxlen=2)}
+    state = copy_state(holder)
+    holder["last"].append(3.0)
+    assert restore_state(holder, state)["last"] == deque([1.0, 2.0])
+    assert holder["last"].maxlen == 2
+
+
 def test_objects_in_a_state_stay_the_same_objects() -> None:
     counter = Counter()
     holder = {"counter": counter}

@@ -107,7 +107,7 @@ def walk_unseen(task_id: str) -> None:
     result = evaluator.run(policy, still=False)
     evaluator.close()
     fallen = round(result.falls * DEMO_EPISODES)
-    seconds = evaluator.metrics.EPISODE_SECONDS
+    seconds = evaluator.metrics.episode_seconds
     print(
         f"{DEMO_EPISODES} robots walked for {seconds:g} s: {fallen} fell, their velocity differed "
         f"from the command by {result.lin_vel_error:.2f} m/s on average"

@@ -1,6 +1,7 @@
 """Implements `legged-envs list`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,7 +66,7 @@ def list_tasks(cfg: ListCfg) -> None:
     if cfg.json:
         print_json(ids, detailed=bool(cfg.tasks))
     elif cfg.tasks:
-        print_details(ids)
+        print_details(cfg.tasks)
     else:
         print_list(ids, HARSH_KEY if cfg.harsh else None)
     if cfg.picture is not None:
@@ -116,10 +117,14 @@ def result_cells(results: Facts) -> list[str]:
     return [lin_vel, ang_vel, falls, tiles]
 
 
-def print_details(task_ids: list[str]) -> None:
-    """Print a block of lines for each task: robot, evaluation, observations and costs."""
+def print_details(task_ids: Sequence[str]) -> None:
+    """Print a block of lines for each task: robot, evaluation, observations and costs.
+
+    Args:
+        task_ids: Ids as they were given, which commands in the lines repeat.
+    """
     for task_id in task_ids:
-        facts = describe_task(task_id)
+        facts = describe_task(plain_id(task_id))
         print(f"{task_id}: {facts['summary']}")
         if "error" not in facts:
             print(format_columns(detail_rows(task_id, facts), terminal_width()))

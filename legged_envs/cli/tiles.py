@@ -15,11 +15,16 @@ def terrain_of_task(task_id: str, option: str) -> TerrainCfg:
         option: Name of the option that needs a terrain, for the error.
 
     Raises:
-        ValueError: If the task is on flat ground.
+        ValueError: If the task is on flat ground, or on ground without tiles.
     """
     terrain = make_task_cfg(task_id).scene.terrain
     if terrain is None:
         raise ValueError(f"{task_id!r} is on flat ground: it takes no {option}")
+    if terrain.source is not None:
+        raise ValueError(
+            f"{task_id!r} is on the ground of TerrainCfg.source, which has no tiles: it takes no "
+            f"{option}"
+        )
     return terrain
 
 
@@ -32,12 +37,12 @@ def choose_tiles(task_id: str, kind: str | None, level: int | None) -> dict[str,
         level: Level of the tiles. The first is 0. None: all levels.
 
     Raises:
-        ValueError: If the task is on flat ground, or has no such kind or level.
+        ValueError: If the task has no tiles, no such level, or there is no such kind.
     """
     changes: dict[str, Any] = {}
     if kind is not None:
         kinds = terrain_of_task(task_id, "--terrain").kinds
-        check_known("unknown kind of terrain", [kind], GENERATORS, "kinds")
+        check_known("unknown kind of terrain", [kind], {**GENERATORS, **kinds}, "kinds")
         # The kind need not be one of the task, so a policy can be tried on new ground.
         changes["scene.terrain.kinds"] = {kind: kinds.get(kind, KindCfg())}
     if level is not None:

@@ -33,6 +33,11 @@ class ManagedEnv:
     num_envs: int
 
     @property
+    def has_managers(self) -> bool:
+        """True if the task consists of managers with terms."""
+        return getattr(self.task, "managers", None) is not None
+
+    @property
     def _managers(self) -> "ManagerSet":
         # getattr: a task without managers, and a closed task, lacks the attribute.
         manager_set: ManagerSet | None = getattr(self.task, "managers", None)
@@ -124,9 +129,10 @@ class ManagedEnv:
             "step [s]": env.step_dt,
             "episode [s]": env.max_episode_length_s,
             "observations": env.group_sizes,
-            "actions": env.actions.size,
+            "actions": env.single_action_space.shape,
         }
         yield f"{self}", tuple(facts), [tuple(facts.values())]
-        for manager in self.managers.values():
-            if manager.cfg:
-                yield from manager._as_tables()
+        if self.has_managers:
+            for manager in self.managers.values():
+                if manager.cfg:
+                    yield from manager._as_tables()

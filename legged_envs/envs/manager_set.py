@@ -276,7 +276,10 @@ class ManagerSet:
             self._check_same_terms(rebuilt)
             self._check_same_sizes(rebuilt)
             check_same_structure(
-                state, copy_state(rebuilt.by_name), "reconfigure: state", "has {}, but now needs {}"
+                state,
+                state_template(rebuilt.by_name),
+                "reconfigure: state",
+                "has {}, but now needs {}",
             )
         finally:
             env.random.load_state_dict(random)

@@ -144,7 +144,7 @@ class Evaluator:
     ) -> Rollout:
         """Run a policy for one episode in each environment, and measure every step.
 
-        All rollouts have the same number of steps, `EPISODE_SECONDS` of the metrics. Robots with a
+        All rollouts have the same number of steps, `episode_seconds` of the metrics. Robots with a
         terminated episode are simulated further, but marked as no longer alive.
 
         Args:
@@ -160,7 +160,7 @@ class Evaluator:
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
         rows = []
         alive = []
-        steps = round(self.metrics.EPISODE_SECONDS / self.core.step_dt)
+        steps = round(self.metrics.episode_seconds / self.core.step_dt)
         for step in range(steps):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))

@@ -8,6 +8,7 @@ from legged_envs.checks import check_choice
 from legged_envs.managers.manager import Manager
 from legged_envs.mdp.actions import JointActionCfg
 from legged_envs.mdp.context import Env
+from legged_envs.state import Stateful
 from legged_envs.tables import Table
 
 
@@ -28,7 +29,7 @@ class ActionManager(Manager):
         ValueError: If there is no term, two terms drive one joint, or ``max_delay`` is not 0 or 1.
     """
 
-    STATE = ("current", "previous", "before_previous", "delayed")
+    STATE: tuple[str, ...] = ("current", "previous", "before_previous", "delayed")
 
     def __init__(
         self,
@@ -55,6 +56,12 @@ class ActionManager(Manager):
                 raise ValueError(
                     f"actions: joint {robot.joint_names[joint]!r} is driven by more than one term"
                 )
+        self.stateful_terms = {
+            name: term for name, term in self.terms.items() if isinstance(term, Stateful)
+        }
+        """Name of each term with a state of its own mapped to the term."""
+        if self.stateful_terms:
+            self.STATE = (*self.STATE, "stateful_terms")
         self.size = len(driven)
         """Number of elements of an action."""
         self.scale = torch.cat([term.scale for term in self.terms.values()])
@@ -109,6 +116,8 @@ class ActionManager(Manager):
         self.current = self.current.index_fill(0, env_ids, 0.0)
         self.previous = self.previous.index_fill(0, env_ids, 0.0)
         self.before_previous = self.before_previous.index_fill(0, env_ids, 0.0)
+        for term in self.stateful_terms.values():
+            term.reset(env_ids)
         if self.max_delay:
             # Half of all draws are at least 0: an episode is late with a probability of 1/2.
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0

@@ -116,6 +116,13 @@ class JointAction:
         if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
             self._reference = _find_reference(cfg.around, env)
 
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Start the episodes of ``env_ids`` (n,). Only called for a term that is ``Stateful``.
+
+        An action term with a state, such as a filter, inherits from
+        :class:`~legged_envs.state.Stateful` too, names the state in ``STATE`` and overrides this.
+        """
+
     def targets(self, action: torch.Tensor) -> torch.Tensor:
         """Return the joint targets for an action, in rad, rad/s or N·m.
 

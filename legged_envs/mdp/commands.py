@@ -10,6 +10,8 @@ import torch
 from legged_envs.checks import check_choice, check_known, check_number, check_range
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.context import Average, Env
+from legged_envs.mdp.kind_ranges import VELOCITY_RANGES as VELOCITY_RANGES
+from legged_envs.mdp.kind_ranges import KindRanges
 from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
 
@@ -18,8 +20,6 @@ STILL_COMMAND = 0.1
 
 The norm mixes m/s and rad/s.
 """
-VELOCITY_RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
-"""Names of the fields of :class:`VelocityCommandCfg` that bound vx, vy and ωz, in this order."""
 
 
 class CommandTerm(Stateful, ABC):
@@ -213,7 +213,7 @@ class VelocityCommand(CommandTerm):
         )
         ranges = torch.tensor(bounds, device=env.device, dtype=torch.float32)
         self._low, self._high = ranges.unbind(1)
-        self._kind_ranges = self._find_kind_ranges()
+        self._kind_ranges = KindRanges(cfg.kind_ranges, env.sim.ground, env.device)
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         # True where ωz follows a heading and not a draw.
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
@@ -291,8 +291,12 @@ class VelocityCommand(CommandTerm):
         """
         draw = self._random.uniform(self._low, self._high, 6, env_ids)
         command = draw[:, :3]
-        if self._kind_ranges:
-            self._draw_for_kinds(env_ids, command)
+        if self.cfg.kind_ranges:
+            # A draw of every robot, so that the numbers of a robot do not depend on its tile.
+            share = self._random.uniform(0.0, 1.0, 3, env_ids)
+            bounds = self._kind_ranges.bounds(self._low[:3], self._high[:3], env_ids)
+            has_own, low, high = bounds
+            command = torch.where(has_own, low + share * (high - low), command)
         if self.cfg.small_command > 0.0:
             speed = torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True)
             command[:, :2] *= speed > self.cfg.small_command
@@ -310,35 +314,6 @@ class VelocityCommand(CommandTerm):
         velocity = self.value[:, :3]
         self._set(velocity.index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
-
-    def _find_kind_ranges(self) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Return columns of tiles with other ranges, (k,), and their bounds (low, high), (3,).
-
-        A bound is NaN where the kind has the range of all tiles, which :meth:`set_range` changes.
-        """
-        ground = self._env.sim.ground
-        found = []
-        for kind, ranges in self.cfg.kind_ranges.items():
-            kinds = () if ground is None else ground.terrain.kinds
-            columns = [column for column, name in enumerate(kinds) if name == kind]
-            spans = [ranges.get(name, (torch.nan, torch.nan)) for name in VELOCITY_RANGES]
-            bounds = torch.tensor(spans, dtype=torch.float32, device=self._env.device)
-            low, high = bounds.unbind(1)
-            found.append((torch.tensor(columns, device=self._env.device), low, high))
-        return found
-
-    def _draw_for_kinds(self, env_ids: torch.Tensor, command: torch.Tensor) -> None:
-        """Replace the commands (n, 3) of ``env_ids`` on tiles with other ranges, in place."""
-        ground = self._env.sim.ground
-        # A draw of every robot, so that the numbers of a robot do not depend on its tile.
-        share = self._random.uniform(0.0, 1.0, 3, env_ids)
-        if ground is None:
-            return
-        for columns, own_low, own_high in self._kind_ranges:
-            low = torch.where(own_low.isnan(), self._low[:3], own_low)
-            high = torch.where(own_high.isnan(), self._high[:3], own_high)
-            is_on_kind = torch.isin(ground.columns[env_ids], columns).unsqueeze(1)
-            command.copy_(torch.where(is_on_kind, low + share * (high - low), command))
 
     def _redraw(self, env_ids: torch.Tensor) -> None:
         """Draw the next commands of ``env_ids`` (n,), or invert the present ones."""
@@ -419,7 +394,8 @@ class VelocityCommand(CommandTerm):
         error = self.heading - self._env.robot.heading()
         # To [−π, π): the shorter turn.
         wrapped = torch.remainder(error + torch.pi, 2 * torch.pi) - torch.pi
-        turn = (wrapped * self.cfg.heading_stiffness).clamp_(self._low[2], self._high[2])
+        _, low, high = self._kind_ranges.bounds(self._low[:3], self._high[:3])
+        turn = (wrapped * self.cfg.heading_stiffness).clamp_(low[..., 2], high[..., 2])
         turn = torch.where(self._steering, turn, self.value[:, 2])
         linear = self.value[:, :2]
         self._set(torch.cat((linear, turn.unsqueeze(1)), dim=1))

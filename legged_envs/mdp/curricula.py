@@ -218,7 +218,7 @@ def schedule(
         if kind == "rewards" and field == "weight":
             env.rewards.set_weight(name, value)
             return value
-        if kind == "commands" and name in env.commands.terms:
+        if kind == "commands" and hasattr(env.commands.terms.get(name), "set_range"):
             env.commands.terms[name].set_range(field, -value, value)
             return value
     pieces = whole_number("schedule: pieces", pieces)

@@ -134,7 +134,8 @@ class GoalCommand(CommandTerm):
         """Present command: where the goal is, and the time left to reach it. Shape: (num_envs, 5).
 
         Columns: vector from the base to the goal (x ahead, y to the left, z up), m; angle from the
-        robot's heading to the goal's heading, rad; time left in the episode, s.
+        robot's heading to the goal's heading, rad; time left in the episode, s, negative in an
+        environment that goes on after its time limit.
         """
         distance = torch.linalg.vector_norm(self.value[:, :2], dim=1)
         self.moving = (distance > ARRIVED_DISTANCE).float()

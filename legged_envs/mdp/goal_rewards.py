@@ -17,14 +17,14 @@ def _is_due(
     duration: float,
     command: str,
 ) -> Tensor:
-    """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, 0 before.
+    """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, otherwise 0.
 
     Shape: (num_envs,). An episode at the goal then has a total of 1, whatever the duration is.
     """
-    goal = env.commands[command]
-    time_left = goal[:, 4]
-    is_due = (time_left < duration).float()
-    return is_due / duration
+    time_left = env.commands[command][:, 4]
+    # The last control step ends at a time left of 0, up to rounding.
+    is_due = (time_left < duration) & (time_left > -0.5 * env.step_dt)
+    return is_due.float() / duration
 
 
 def goal_position(

@@ -3,13 +3,17 @@
 "Size" in a docstring is the number of columns. The base frame has x ahead, y to the left, z up.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from legged_envs import rotation
+from legged_envs.checks import check_choice, check_number
 from legged_envs.mdp.context import Env
-from legged_envs.mdp.scan import SCAN_X, SCAN_Y, points_around, scan_heights
+from legged_envs.mdp.scan import LOOKUPS, SCAN_X, SCAN_Y, points_around, scan_heights
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.ground import FARTHEST_EDGE
 
 
 def command(env: Env, name: str = "velocity") -> Tensor:
@@ -228,8 +232,8 @@ def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
 
 def height_scan(
     env: Env,
-    x: tuple[float, ...] = SCAN_X,
-    y: tuple[float, ...] = SCAN_Y,
+    x: Sequence[float] = SCAN_X,
+    y: Sequence[float] = SCAN_Y,
     offset: float = 0.5,
     limit: float = 1.0,
     lookup: str = "lowest",
@@ -266,9 +270,14 @@ def foot_scan(
 
     Args:
         reach: Distance between neighbouring points, m.
-        lookup: Method of :class:`~legged_envs.sim.ground.Ground` that gives heights.
+        lookup: Method of :class:`~legged_envs.sim.ground.Ground` that gives heights: ``"lowest"``,
+            ``"bilinear"`` or ``"height"``.
         limit: Values are clipped to ±``limit``, m.
+
+    Raises:
+        ValueError: ``lookup`` is another one.
     """
+    check_choice("foot_scan: lookup", lookup, LOOKUPS)
     foot_pos = env.robot.foot_pos_w
     foot_z = foot_pos[..., 2:]
     if env.sim.ground is None:
@@ -304,8 +313,13 @@ def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
     An edge is a place that is steeper than the terrain's ``slope_threshold``. Size: num_feet.
 
     Args:
-        limit: Largest value, m, which is the value on a plane, because a plane has no edges.
+        limit: Largest value, m, which is the value on a plane, because a plane has no edges. At
+            most 1 m.
+
+    Raises:
+        ValueError: ``limit`` is not from 0 to 1 m.
     """
+    check_number("foot_edge_distance: limit", limit, 0.0, FARTHEST_EDGE)
     x, y, _ = env.robot.foot_pos_w.unbind(-1)
     if env.sim.ground is None:
         return torch.full_like(x, limit)

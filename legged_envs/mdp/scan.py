@@ -1,6 +1,7 @@
 """Perception of the ground: height scans at points around the robot, and distances along rays."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -32,8 +33,8 @@ LOOKUPS = ("lowest", "bilinear", "height")
 
 def grid(
     env: Env,
-    x: tuple[float, ...],
-    y: tuple[float, ...],
+    x: Sequence[float],
+    y: Sequence[float],
 ) -> Tensor:
     """Return the coordinates of all points of a grid as one row for x and one for y, m.
 
@@ -48,13 +49,13 @@ def grid(
         Row 0 has x and row 1 has y. Shape: (2, len(x) · len(y)).
     """
     # Made once for each grid: a scan reads it in every step.
-    key = ("scan_grid", x, y)
+    key = ("scan_grid", tuple(x), tuple(y))
     return env.robot.table(key, lambda: _make_grid(x, y, env.device))
 
 
 def _make_grid(
-    x: tuple[float, ...],
-    y: tuple[float, ...],
+    x: Sequence[float],
+    y: Sequence[float],
     device: torch.device,
 ) -> Tensor:
     ahead = [each for each in x for _ in y]
@@ -65,8 +66,8 @@ def _make_grid(
 def points_around(
     env: Env,
     centres: Tensor,
-    x: tuple[float, ...],
-    y: tuple[float, ...],
+    x: Sequence[float],
+    y: Sequence[float],
 ) -> tuple[Tensor, Tensor]:
     """Return the points of a grid around each of some positions, turned with the robot's heading.
 
@@ -139,8 +140,8 @@ def lookup_heights(
 
 def scan_points(
     env: Env,
-    x: tuple[float, ...] = SCAN_X,
-    y: tuple[float, ...] = SCAN_Y,
+    x: Sequence[float] = SCAN_X,
+    y: Sequence[float] = SCAN_Y,
     lookup: str = "lowest",
 ) -> Tensor:
     """Return the world positions of a height scan's points on the ground, for example to draw them.
@@ -161,8 +162,8 @@ def scan_points(
 
 def scan_heights(
     env: Env,
-    x: tuple[float, ...],
-    y: tuple[float, ...],
+    x: Sequence[float],
+    y: Sequence[float],
     lookup: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return world x, world y and ground height of the points of a height scan.
@@ -186,7 +187,7 @@ def scan_heights(
 
 def ray_distances(
     env: Env,
-    directions: tuple[Direction, ...],
+    directions: Sequence[Direction],
     position: tuple[float, float, float] = (0.3, 0.0, 0.1),
     farthest: float = 5.0,
 ) -> Tensor:
@@ -209,14 +210,14 @@ def ray_distances(
     offset = rotation.rotate(turn, in_base.expand(env.num_envs, 1, 3))
     start = env.robot.root_pos_w.unsqueeze(1) + offset
     # Made once for each set of directions.
-    key = ("directions", directions)
+    key = ("directions", *map(tuple, directions))
     unit = env.robot.table(key, lambda: _unit_vectors(directions, env.device))
     unit = unit.expand(env.num_envs, -1, 3)
     ways = rotation.rotate(turn, unit)
     return env.sim.cast_rays(start.expand_as(ways), ways, farthest)
 
 
-def _unit_vectors(directions: tuple[Direction, ...], device: torch.device) -> Tensor:
+def _unit_vectors(directions: Sequence[Direction], device: torch.device) -> Tensor:
     return normalize(torch.tensor(directions, dtype=torch.float32, device=device), dim=1)
 
 

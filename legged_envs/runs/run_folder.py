@@ -4,6 +4,7 @@ A session is one process that works on the run: the first one starts it, later o
 """
 
 import fcntl
+import functools
 import json
 import os
 import platform
@@ -54,15 +55,21 @@ def as_json(value: object) -> object:
     """Convert a value that JSON cannot hold: ``default`` of ``json.dumps``.
 
     Returns:
-        Fields by name for a dataclass, the qualified name for a function or class, ``str(value)``
-        for others.
+        Fields by name for a dataclass; the qualified name for a function or class; function and
+        arguments of a ``functools.partial``; class and attributes of another object that can be
+        called; ``str(value)`` for others.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
+    if isinstance(value, functools.partial):
+        return {"partial": value.func, "args": value.args, "keywords": value.keywords}
     module = getattr(value, "__module__", "")
     name = getattr(value, "__qualname__", "")
     if callable(value) and module and name:  # not every callable has both
         return f"{module}.{name}"
+    if callable(value) and hasattr(value, "__dict__"):
+        # The text of such an object has its address, which differs from run to run.
+        return {"class": type(value), **vars(value)}
     return str(value)
 
 

@@ -8,6 +8,12 @@ from legged_envs.checks import did_you_mean
 from legged_envs.robots import RobotCfg
 from legged_envs.tables import shorten
 
+GROUPS_OF_SHAPES = (2, 2, 2, 3, 3, 3)
+"""Group of a robot's shapes for each group in its file, 0 to 5.
+
+Rays see the other groups only. MuJoCo draws groups 0 to 2, so what is drawn stays the same.
+"""
+
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     """Return the model of a robot with actuators and sensors, as an editable ``MjSpec``.
@@ -33,6 +39,7 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
         # MuJoCo uses the friction of the shape with the higher priority, and the ground has 0.
         # With equal priorities it would use the larger friction.
         geom.priority = 1
+        geom.group = GROUPS_OF_SHAPES[geom.group]
     _add_actuators(spec, robot)
     _add_sensors(spec, robot)
     return spec

@@ -363,11 +363,17 @@ class Go2Pair(DirectMARLEnv):
             carrier.sim.set_joint_targets(self.targets[agent])
 
     def beam_height(self) -> torch.Tensor:
-        """Return the height of the beam's lowest point above the ground, m. Shape: (num_envs,)."""
+        """Return the height of the beam's lowest point above the ground below its middle, m.
+
+        Shape: (num_envs,).
+        """
         beam = self.sim.objects["beam"]
+        x, y, z = beam.root_pos_w.unbind(1)
         half_lengths = torch.diag(torch.tensor(BEAM, dtype=torch.float32, device=self.device))
         half_axes = rotation.rotate(beam.root_quat_w.unsqueeze(1), half_lengths)
-        return beam.root_pos_w[:, 2] - half_axes[..., 2].abs().sum(1)
+        if self.sim.ground is not None:
+            z = z - self.sim.ground.height(x, y)
+        return z - half_axes[..., 2].abs().sum(1)
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)

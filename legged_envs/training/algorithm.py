@@ -65,8 +65,15 @@ def make_algorithm(
 
     Raises:
         FileNotFoundError: If the file of the teacher is missing.
+        TypeError: If the task has no managers.
         ValueError: If the observations or actions of the teacher differ from the environment's.
     """
+    core = unwrap(env.env)
+    if not core.has_managers:
+        raise TypeError(
+            f"the task {type(core.task).__name__} has no managers, from which the metadata of a "
+            "policy are made: train it with another library, such as Stable-Baselines3 or rsl_rl"
+        )
     if isinstance(cfg, PPOCfg):
         if learner == "rsl_rl":
             return _make_rsl_rl_ppo(cfg, env, upper_body_noise)
@@ -214,7 +221,14 @@ def _make_actor(
 def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> MirroredHalf | None:
     """Return the part that mirrors mini-batches, or None for a task that has no mirror image."""
     try:
-        return MirroredHalf(core, actor.groups, critic.groups)
+        mirrored = MirroredHalf(core, actor.groups, critic.groups)
+        for inputs, mirror in ((actor, mirrored.actor), (critic, mirrored.critic)):
+            if sum(inputs.sizes) != len(mirror.index):
+                raise ValueError(
+                    f"a wrapper changes the {len(mirror.index)} elements of {inputs.names} to "
+                    f"{sum(inputs.sizes)}"
+                )
+        return mirrored
     except ValueError as error:
         # Mirroring only makes learning faster: a task that cannot be mirrored learns without.
         warnings.warn(f"left and right are not treated equally: {error}", stacklevel=2)

@@ -42,16 +42,17 @@ def report_bad_physics(console: Console, row: Mapping[str, float], robot: str) -
         )
 
 
-def print_next_step(console: Console, task_id: str, run_dir: Path) -> None:
+def print_next_step(console: Console, cfg: TrainCfg, run_dir: Path) -> None:
     """Print where the results of a finished training are, and the command that shows its policy.
 
     Args:
         console: Console that the lines are printed to.
-        task_id: Id of the task, as it was given.
+        cfg: Options of the training.
         run_dir: Folder of the training.
     """
     results = [file for file in RESULTS if (run_dir / file).exists()]
-    command = shlex.join(["legged-envs", "play", task_id, "--policy", str(run_dir)])
+    words = ["legged-envs", "play", cfg.task_id, "--policy", str(run_dir)]
+    command = shlex.join(words + import_words(cfg.imports))
     for line in (f"{run_dir} contains {', '.join(results)}", f"watch the policy: {command}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

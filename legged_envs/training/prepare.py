@@ -35,7 +35,7 @@ from legged_envs.training.checkpoint import (
 )
 from legged_envs.training.command import option_values
 from legged_envs.training.constraint_checks import check_constraint, with_suite
-from legged_envs.training.learner_options import OnPolicyCfg
+from legged_envs.training.learner_options import AmpCfg, OnPolicyCfg
 from legged_envs.training.mimic.amp_observations import amp_observations
 from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg, teacher_path
 from legged_envs.training.options import (
@@ -373,6 +373,8 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
 def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Add to a task the observation groups that only the algorithm needs."""
     if isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight:
+        groups = [*task.observations, AmpCfg.group]
+        check_known("--amp.group: there is no group", [algo.amp.group], groups, "groups")
         task.observations.setdefault(algo.amp.group, amp_observations())
     if isinstance(algo, SchemeCfg):
         SCHEMES[type(algo)].add_observations(task, algo)

@@ -31,7 +31,9 @@ class Schedule:
         self._prepared = prepared
         self._algorithm = algorithm
         self._core = core
-        self._constraints_act = _constraints_acted(prepared)
+
+        self.constraints_act = _constraints_acted(prepared)
+        """True from the update on in which constraints act, also in a run resumed for longer."""
         self._trot_weight = 0.0
         if prepared.first_trot != 1.0:
             self._trot_weight = prepared.task.rewards["trot"].weight
@@ -103,8 +105,8 @@ class Schedule:
         assert isinstance(self._algorithm, PPO)
         assert self._algorithm.constraints is not None, "the algorithm has a constraint method"
         # A run that is resumed for longer has done less of it, and still keeps its limits.
-        self._constraints_act = self._constraints_act or done >= algo.constraint.start
-        self._algorithm.constraints.is_active = self._constraints_act
+        self.constraints_act = self.constraints_act or done >= algo.constraint.start
+        self._algorithm.constraints.is_active = self.constraints_act
 
 
 def _on_the_way(start: float, end: float, done: float) -> float:
@@ -123,6 +125,9 @@ def _constraints_acted(prepared: Prepared) -> bool:
     checkpoint = prepared.checkpoint
     if checkpoint is None or not isinstance(prepared.algo, OnPolicyCfg):
         return False
+    if "constraints_act" in checkpoint:
+        return bool(checkpoint["constraints_act"])
+    # A checkpoint of an earlier version.
     planned: TrainCfg = checkpoint["cfg"]
     done = 0.0
     if planned.iterations is not None:

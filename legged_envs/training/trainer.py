@@ -221,7 +221,7 @@ class Trainer:
                 except KeyboardInterrupt:
                     print_how_to_resume(self.console, self.cfg, self.run_dir, self._is_wrapped)
                     raise
-            print_next_step(self.console, self.cfg.task_id, self.run_dir)
+            print_next_step(self.console, self.cfg, self.run_dir)
         return self.run_dir
 
     def _train_with_the_first(self) -> None:
@@ -412,6 +412,7 @@ class Trainer:
             "seconds": self.seconds,
             "curve": self.curve,
             "time_to_walk": self.time_to_walk,
+            "constraints_act": self.schedule.constraints_act,
             "algorithm": self.algorithm.save(),
             "env": own["env"],
             "rng": own["rng"],

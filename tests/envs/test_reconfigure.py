@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from legged_envs import make_task_cfg
+from legged_envs.configuration import Configuration
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg
 from legged_envs.mdp import curricula, rewards
+from legged_envs.mdp.commands import CommandTerm
 
 CHANGES = {
     "rewards.tracking_lin_vel.params.sigma": 0.5,
@@ -102,6 +104,44 @@ def test_what_cannot_be_changed_changes_nothing(
     with pytest.raises((ValueError, TypeError), match=words):
         envs[0].unwrapped.reconfigure({"rewards.tracking_lin_vel.params.sigma": 9.0, path: value})
     assert not envs[0].unwrapped.changes and equal(*map(rollout, envs))
+
+
+class Counting(CommandTerm):
+    """A command whose state grows."""
+
+    STATE = ("value", "moving", "still", "results")
+
+    def __init__(self, env: Any):
+        self.value = torch.zeros(env.num_envs, 1)
+        self.moving = torch.ones(env.num_envs)
+        self.still = torch.zeros(env.num_envs)
+        self.results: list[int] = []
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        self.results.append(len(env_ids))
+
+    def advance(self) -> None:
+        pass
+
+
+class CountingCfg(Configuration):
+    def build(self, env: Any) -> Counting:
+        return Counting(env)
+
+
+def test_a_state_of_any_length_continues_in_a_changed_task(make_vec: Any) -> None:
+    cfg = make_task_cfg("Legged/Go2-Flat-v0")
+    cfg.commands["counting"] = CountingCfg()
+    envs = [make_vec(4, cfg=cfg, array="torch", observations="dict") for _ in range(2)]
+    for env in envs:
+        env.reset(seed=0)
+    for _ in range(3):
+        envs[0].reset(options={"reset_mask": torch.tensor([True, False, True, False])})
+    envs[0].unwrapped.reconfigure({"events.push.params.velocity": 3.0})
+    envs[1].set_state(envs[0].get_state())
+    results = [env.unwrapped.commands.terms["counting"].results for env in envs]
+    assert results[0] == results[1] and len(results[0]) > 3
+    assert equal(*map(rollout, envs))
 
 
 def test_tasks_of_other_frameworks_are_not_reconfigured(make_vec: Any) -> None:

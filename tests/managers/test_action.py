@@ -11,6 +11,8 @@ import pytest
 import torch
 from gymnasium.vector import VectorEnv
 
+from legged_envs.mdp.actions import JointAction, JointPositionCfg
+from legged_envs.state import Stateful
 from legged_envs.wrappers import (
     ActionRepeat,
     ActionScale,
@@ -53,6 +55,39 @@ TENSORS: dict[str, Callable[[np.ndarray], Any]] = {
 def rewards(env: Any, actions: Any, steps: int = 3) -> np.ndarray:
     env.reset(seed=0)
     return np.stack([np.asarray(env.step(actions)[1]) for _ in range(steps)])
+
+
+class LowPass(JointAction, Stateful):
+    """Targets follow the actions slowly."""
+
+    STATE = ("last",)
+
+    def __init__(self, cfg, env):
+        super().__init__(cfg, env)
+        self.last = torch.zeros(env.num_envs, self.size)
+
+    def reset(self, env_ids):
+        self.last = self.last.index_fill(0, env_ids, 0.0)
+
+    def targets(self, action):
+        self.last = 0.8 * self.last + 0.2 * action
+        return super().targets(self.last)
+
+
+class LowPassCfg(JointPositionCfg):
+    def build(self, env):
+        return LowPass(self, env)
+
+
+def test_an_action_term_with_a_state_is_reset_and_saved(make_vec):
+    env = make_vec(2, cfg={"actions": {"slow": LowPassCfg(scale=0.25)}})
+    first = rewards(env, ACTIONS)
+    assert np.array_equal(first, rewards(env, ACTIONS))  # each begins with a reset
+    assert not np.array_equal(first, rewards(make_vec(2), ACTIONS))
+    state = env.unwrapped.get_state()
+    expected = [env.step(ACTIONS)[1] for _ in range(3)]
+    env.unwrapped.set_state(state)
+    assert np.array_equal(expected, [env.step(ACTIONS)[1] for _ in range(3)])
 
 
 def test_an_environment_takes_any_array_of_numbers_and_lists(make_vec):

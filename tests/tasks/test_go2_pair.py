@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -84,6 +85,18 @@ def test_agents_see_beam_and_partner_in_their_own_base_frames():
         ]
         lowest = min(corners) + bodies["beam"].root_pos_w[0, 2].item()
         assert task.beam_height()[0].item() == pytest.approx(lowest, abs=1e-5)
+    envs.close()
+
+
+def test_the_height_of_the_beam_is_above_the_ground():
+    envs, task = make(2)
+    above_plane = task.beam_height()
+    slope = SimpleNamespace(height=lambda x, y: 0.3 + 0.1 * x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task.sim, "ground", slope)
+        above_slope = task.beam_height()
+    x = task.sim.objects["beam"].root_pos_w[:, 0]
+    torch.testing.assert_close(above_slope, above_plane - 0.3 - 0.1 * x)
     envs.close()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,9 @@ import pytest
 import torch
 from matplotlib.image import imread
 
+import legged_envs
 from legged_envs import cli, rotation
+from legged_envs.cli.tiles import choose_tiles
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.plots import plot_crossings
@@ -26,7 +31,7 @@ from legged_envs.sim import SceneCfg, SimCfg
 from legged_envs.sim.ground import Ground
 from legged_envs.sim.scene import build_scene
 from legged_envs.tasks import make_task_cfg
-from legged_envs.terrains import TerrainCfg, make_terrain
+from legged_envs.terrains import KindCfg, TerrainCfg, make_terrain
 
 ROUGH = "Legged/Go2-Rough-v0"
 SMALL = TerrainCfg(rows=3, columns=4, size=4.0, border=3.0, first_levels=(0, 2))
@@ -35,6 +40,17 @@ N = 5
 
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+def rough_on(terrain: TerrainCfg) -> TaskCfg:
+    cfg = make_task_cfg(ROUGH)
+    cfg.scene.terrain = terrain
+    return cfg
+
+
+legged_envs.register(
+    "Test/Hill-v0", partial(rough_on, TerrainCfg(source=np.zeros((9, 9), np.float32)))
+)
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +294,34 @@ def test_on_a_plane_there_is_nothing_to_see(make_vec: Any) -> None:
         <= 0.001
         < env.robot.foot_height.abs().max()
     )
+
+
+def test_scans_take_lists_and_arrays_and_name_what_does_not_exist(make_vec: Any) -> None:
+    for task in (ROUGH, "Legged/Go2-Flat-v0"):
+        env = make_vec(2, task, array="torch").unwrapped
+        env.reset(seed=0)
+        expected = observations.height_scan(env, (0.0, 0.5), (-0.1, 0.1))
+        given = observations.height_scan(env, [0.0, 0.5], np.array([-0.1, 0.1]))
+        assert torch.equal(expected, given)
+        down = scan.ray_distances(env, [[0.0, 0.0, -1.0]])
+        assert torch.equal(down, scan.ray_distances(env, ((0.0, 0.0, -1.0),)))
+        with pytest.raises(ValueError, match=r"foot_scan: lookup must be.*'nearest'"):
+            observations.foot_scan(env, lookup="nearest")
+        with pytest.raises(ValueError, match=r"foot_edge_distance: limit.*2\.0"):
+            observations.foot_edge_distance(env, limit=2.0)
+
+
+def test_rays_pass_through_robots_without_groups_of_shapes(make_vec: Any, tmp_path: Path) -> None:
+    cfg = make_task_cfg("Legged/Go2-Flat-v0")
+    cfg.events = {}
+    text = re.sub(r' group="\d"', "", GO2.path.read_text())
+    assert text != GO2.path.read_text()
+    (tmp_path / "go2.xml").write_text(text)
+    cfg.robot = replace(GO2, xml=str(tmp_path / "go2.xml"))
+    env = make_vec(1, "Legged/Go2-Flat-v0", cfg=cfg, array="torch").unwrapped
+    env.reset(seed=0)
+    down = scan.ray_distances(env, ((0.0, 0.0, -1.0),), (0.0, 0.0, 0.0))
+    assert down.item() == pytest.approx(env.robot.root_pos_w[0, 2].item(), abs=1e-3)
 
 
 def test_rays_see_the_ground_and_objects(make_vec: Any) -> None:
@@ -530,6 +574,32 @@ def test_dropped_robots_start_just_above_the_ground_anywhere_on_their_tile(make_
     assert env.robot.contact_force.max() == 0.0 or not env.robot.foot_contact[still].any()
 
 
+def test_kinds_of_a_task_with_a_generator_can_be_chosen() -> None:
+    low = KindCfg(1.0, {"height": (0.02, 0.1)}, generator="stairs_up")
+
+    legged_envs.register("Test/LowStairs-v0", partial(rough_on, TerrainCfg({"low_stairs": low})))
+    changes = choose_tiles("Test/LowStairs-v0", "low_stairs", None)
+    assert changes == {"scene.terrain.kinds": {"low_stairs": low}}
+
+
+def test_headings_turn_robots_within_the_range_of_their_kind(make_vec: Any) -> None:
+    cfg = rough()
+    cfg.scene.terrain = TerrainCfg(
+        {"flat": 1.0, "rough": 1.0}, rows=1, columns=4, size=4.0, border=2.0
+    )
+    cfg.commands["velocity"] = VelocityCommandCfg(
+        standing_fraction=0.0, heading=True, kind_ranges={"flat": {"ang_vel_z": (-0.1, 0.2)}}
+    )
+    env = make_vec(200, ROUGH, cfg=cfg, array="torch").unwrapped
+    env.reset(seed=0)
+    for _ in range(2):
+        flat = env.sim.ground.columns < 2
+        turn = env.commands["velocity"][:, 2]
+        assert turn[flat].min() == pytest.approx(-0.1) and turn[flat].max() == pytest.approx(0.2)
+        assert turn[~flat].abs().max() > 0.5
+        env.step(torch.zeros(200, 12))
+
+
 def test_robots_on_tiles_of_a_kind_have_commands_of_its_ranges(make_vec: Any) -> None:
     cfg = rough()
     cfg.scene.terrain = TerrainCfg(
@@ -667,6 +737,10 @@ def standing_measures(evaluator: Evaluator) -> dict[str, torch.Tensor]:
         ),
         ("eval Legged/Go2-Rough-v0 --picture a.jpg", "the ending of --picture"),
         ("play Legged/Go2-Flat-v0 --scan", "observes no heights"),
+        (
+            "eval Test/Hill-v0 --level 0",
+            "TerrainCfg.source, which has no tiles: it takes no --level",
+        ),
     ],
 )
 def test_mistakes_about_tiles_are_one_line(capsys: Any, words: str, message: str) -> None:
@@ -692,8 +766,11 @@ def test_rewards_of_goals_are_their_formulas(make_vec: Any) -> None:
     )
     there = (left < 1.0) & (flat < 0.25) & (abs(way[:, 3]) < 0.5)
     expected = {
-        "goal_position": (left < 4.0) / 4.0 / (1.0 + (way[:, :3] ** 2).sum(1)),
-        "goal_heading": (left < 6.0) / 6.0 * (flat < 2.0) / (1.0 + way[:, 3] ** 2),
+        "goal_position": ((left < 4.0) & (left > -0.01)) / 4.0 / (1.0 + (way[:, :3] ** 2).sum(1)),
+        "goal_heading": ((left < 6.0) & (left > -0.01))
+        / 6.0
+        * (flat < 2.0)
+        / (1.0 + way[:, 3] ** 2),
         "stall": (flat > 1.0) & (speed < 0.1),
         "move_in_direction": (way[:, :2] * lin[:, :2]).sum(1) / np.maximum(flat * speed, 0.05),
         "goal_stand_still": (2.5 * np.linalg.norm(lin, axis=1) + np.linalg.norm(ang, axis=1))
@@ -704,6 +781,17 @@ def test_rewards_of_goals_are_their_formulas(make_vec: Any) -> None:
         assert (
             np.allclose(getattr(rewards, name)(env), values, atol=1e-5) and np.ptp(values) > 0.0
         ), name
+
+
+def test_an_evaluation_of_goals_ends_with_the_time_for_them() -> None:
+    cfg = make_task_cfg("Legged/Go2-Nav-v0")
+    cfg.scene.terrain = SMALL
+    evaluator = Evaluator("Legged/Go2-Nav-v0", cfg, 2)
+    rollout = evaluator.rollout(lambda policy: torch.zeros(2, 12), seed=0)
+    assert len(rollout.alive) == 400  # 8 s
+    time_left = evaluator.core.commands["goal"][:, 4]
+    assert time_left.tolist() == pytest.approx([0.0, 0.0], abs=1e-3)
+    evaluator.close()
 
 
 def test_a_schedule_moves_a_weight_and_a_range_and_is_resumed(make_vec: Any) -> None:

@@ -547,6 +547,12 @@ def test_a_run_that_is_resumed_for_longer_goes_on_with_its_constraints(tmp_path:
         resumed = Trainer(prepare(longer), Console(quiet=True))
         resumed.set_schedule()
         assert resumed.algorithm.constraints.is_active == acts
+        # Interrupted before the new share of the training, and resumed once more.
+        resumed.iterate()
+        resumed.save()
+        again = Trainer(prepare(TrainCfg("Legged/Go2-Flat-v0", resume=folder)), Console(quiet=True))
+        again.set_schedule()
+        assert again.algorithm.constraints.is_active == acts
 
 
 def test_a_limit_whose_aim_is_below_the_cost_of_standing_is_named() -> None:

@@ -50,8 +50,10 @@ def test_a_finished_training_ends_with_the_command_that_plays_its_policy(tmp_pat
     folder.mkdir()
     (folder / "policy.onnx").touch()
     console = Console(file=io.StringIO(), width=20)
-    print_next_step(console, GO2, folder)
+    cfg = TrainCfg(GO2, imports=["my.tasks"])
+    print_next_step(console, cfg, folder)
     contents, command = console.file.getvalue().splitlines()
     assert str(folder) in contents and "policy.onnx" in contents and "video" not in contents
     words = shlex.split(command.partition(": ")[2])
-    assert words == ["legged-envs", "play", GO2, "--policy", str(folder)]
+    assert words[:5] == ["legged-envs", "play", GO2, "--policy", str(folder)]
+    assert words[5:] == ["--import", "my.tasks"]

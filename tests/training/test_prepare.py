@@ -185,6 +185,14 @@ def test_rsl_rl_refuses_what_it_would_ignore(algo, message):
     assert prepare(TrainCfg(GO2, learner="rsl_rl")).algo.symmetry == "off"
 
 
+def test_a_group_of_a_style_reward_that_does_not_exist_is_refused():
+    amp = AmpCfg(amp_reward_weight=0.1, group="anp")
+    with pytest.raises(
+        ValueError, match=r"--amp\.group: there is no group 'anp'; did you mean 'amp'"
+    ):
+        prepare(TrainCfg(GO2, algo=PPOCfg(amp=amp)))
+
+
 @pytest.mark.parametrize(
     ("algo", "option"),
     [

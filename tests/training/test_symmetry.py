@@ -24,6 +24,7 @@ from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import CTSCfg, LSTMCfg
 from legged_envs.training.trainer import Trainer, train
+from legged_envs.wrappers import SauteBudget
 
 GO2 = "Legged/Go2-Flat-v0"
 OPTIONS = PPOCfg(steps_per_env=4, epochs=2, mini_batches=2, hidden=(16, 8), symmetry="networks")
@@ -174,6 +175,17 @@ def test_a_warm_start_from_a_task_without_a_mirror_image_has_usual_networks(
     assert read_checkpoint(source)["cfg"].algo.symmetry == "off"
     later = Trainer(prepare(options(None, algo, warm_start=source)), Console(quiet=True))
     assert later.algorithm.actor.images is None
+
+
+@pytest.mark.parametrize("symmetry", ["networks", "batches"])
+def test_a_wrapper_that_adds_observations_switches_symmetry_off(symmetry):
+    algo = replace(OPTIONS, symmetry=symmetry)
+    with pytest.warns(UserWarning, match="a wrapper changes the 45 elements"):
+        trainer = Trainer(
+            prepare(options(None, algo)), Console(quiet=True), lambda envs: SauteBudget(envs, 500)
+        )
+    assert trainer.algorithm.actor.images is None
+    trainer.iterate()
 
 
 @pytest.mark.parametrize(("mirror", "symmetry"), [(True, "batches"), (False, "off")])

@@ -86,6 +86,7 @@ class HarshMetrics(TaskMetrics):
     """
 
     EPISODE_SECONDS: ClassVar[float] = harsh.EPISODE_SECONDS
+    OUTLASTS_TIME_LIMIT: ClassVar[bool] = True
 
     def __init__(self, core: CoreVectorEnv):
         super().__init__(core)

@@ -73,11 +73,23 @@ class TaskMetrics:
     """True if an evaluation includes a second rollout under the zero velocity command."""
     EPISODE_SECONDS: ClassVar[float] = 10.0
     """Duration of the episodes of an evaluation, s."""
+    OUTLASTS_TIME_LIMIT: ClassVar[bool] = False
+    """True if an evaluation goes on after the time limit of the task."""
 
     def __init__(self, core: CoreVectorEnv):
         self.cost_discount = DISCOUNT
         """Discount factor per control step of the sums of costs."""
         self._core = core
+
+    @property
+    def episode_seconds(self) -> float:
+        """Duration of the episodes of this evaluation, s: at most the time limit of the task.
+
+        Only robots that follow velocity commands walk on after it.
+        """
+        if self.OUTLASTS_TIME_LIMIT:
+            return self.EPISODE_SECONDS
+        return min(self.EPISODE_SECONDS, self._core.max_episode_length_s)
 
     @staticmethod
     def training_errors(core: CoreVectorEnv) -> dict[str, float]:

@@ -132,6 +132,7 @@ class VelocityMetrics(TaskMetrics):
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
     EVALUATES_STANDING: ClassVar[bool] = True
+    OUTLASTS_TIME_LIMIT: ClassVar[bool] = True
 
     def __init__(self, core: CoreVectorEnv):
         super().__init__(core)
