@@ -13,7 +13,9 @@ from torch.nn.functional import pad
 
 from legged_envs import rotation
 from legged_envs.mdp.context import Env
+from legged_envs.mdp.scan import turn_points
 from legged_envs.rng import Stream
+from legged_envs.sim.gains import foot_places
 
 Range = tuple[float, float]
 """Lower and upper bound of a uniform draw."""
@@ -167,7 +169,8 @@ def reset_root(
     """Place the base of each robot upright, near the start of its environment.
 
     The start is the centre of the environment's tile on rough ground, and the world's origin on a
-    plane. A scene with its own start poses overrides both.
+    plane. A scene with its own start poses overrides both. On rough ground, the base is higher
+    where the ground near a foot is higher than in the middle of the tile.
 
     Args:
         yaw: Bounds of the drawn turn about the vertical, relative to the start's heading, rad.
@@ -188,9 +191,14 @@ def reset_root(
     # A draw only for tasks with this option: other tasks keep their random numbers.
     if position > 0.0:
         pos[:, :2] += random.uniform(-position, position, 2, env_ids)
+    heading = draw[:, 0] + start_yaw
     if env.sim.ground is not None:
-        pos += env.sim.ground.origins[env_ids]
-    quat = rotation.from_yaw(draw[:, 0] + start_yaw)
+        origins = env.sim.ground.origins[env_ids]
+        pos += origins
+        # The ground of the tile's middle may be lower than that below the feet.
+        footing = _highest_footing(env, _standing_feet(env, pos, heading))
+        pos[:, 2] += (footing - origins[:, 2]).clamp(min=0.0)
+    quat = rotation.from_yaw(heading)
     lin_vel = draw[:, 2:5]
     ang_vel = draw[:, 5:]
     env.sim.write_root_state(env_ids, pos, quat, lin_vel, ang_vel)
@@ -308,6 +316,26 @@ def drop(
         sim.root_ang_vel_b[chosen],
     )
     env.commands.terms[command].stand(chosen)
+
+
+def _standing_feet(env: Env, base_pos: Tensor, heading: Tensor) -> Tensor:
+    """Return the places of the feet of robots in the default pose, in the world (x, y), m.
+
+    Args:
+        base_pos: Positions of the bases, m. Shape: (n, 3).
+        heading: Headings of the robots, rad. Shape: (n,).
+
+    Returns:
+        Places, shape (n, num_feet, 2).
+    """
+    # Made once: compiling the robot takes some milliseconds.
+    feet = env.robot.table(("foot_places",), lambda: _foot_table(env))
+    ahead, left = feet.unbind(1)
+    return torch.stack(turn_points(heading.unsqueeze(1), base_pos, ahead, left), dim=2)
+
+
+def _foot_table(env: Env) -> Tensor:
+    return torch.tensor(foot_places(env.sim.robot), dtype=torch.float32, device=env.device)
 
 
 def _highest_footing(env: Env, feet: Tensor) -> Tensor:

@@ -102,7 +102,11 @@ class PlacedRobot(Configuration):
     robot: RobotCfg
     """Configuration of the robot."""
     start: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Place of the robot in the world after a reset: x and y, m, and yaw, rad."""
+    """Place of the robot after a reset: x and y, m, and yaw, rad.
+
+    In the world on a plane, otherwise relative to the start on the environment's tile,
+    ``Ground.origins``.
+    """
 
 
 @dataclass
@@ -130,7 +134,11 @@ class ObjectCfg(Configuration):
     coefficient counts.
     """
     pos: tuple[float, float, float] = (0.0, 0.0, 1.0)
-    """Position of the object's centre in the world after a reset, m."""
+    """Position of the object's centre after a reset, m.
+
+    In the world on a plane, otherwise relative to the start on the environment's tile,
+    ``Ground.origins``.
+    """
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Orientation of the object in the world after a reset, (w, x, y, z)."""
     rgba: tuple[float, float, float, float] = (0.72, 0.52, 0.32, 1.0)

@@ -184,3 +184,22 @@ def stand(robot: RobotCfg) -> StandingRobot:
     data.qpos[1:] = robot.default_joint_pos
     mujoco.mj_forward(model, data)
     return StandingRobot(model, data)
+
+
+def foot_places(robot: RobotCfg) -> np.ndarray:
+    """Return where the feet of a robot are in its default pose, seen from above.
+
+    It is computed once per robot and process.
+
+    Returns:
+        x and y of each foot in the frame of the base, m. Shape: (num_feet, 2).
+    """
+    return _foot_places(pickle.dumps(robot))
+
+
+@cache
+def _foot_places(pickled_robot: bytes) -> np.ndarray:
+    robot: RobotCfg = pickle.loads(pickled_robot)
+    data = stand(robot).data
+    places = [data.body(foot).xpos[:2] for foot in robot.foot_names]
+    return np.array(places)

@@ -574,6 +574,21 @@ def test_dropped_robots_start_just_above_the_ground_anywhere_on_their_tile(make_
     assert env.robot.contact_force.max() == 0.0 or not env.robot.foot_contact[still].any()
 
 
+@pytest.mark.parametrize(("kind", "size"), [("stairs_up", 3.0), ("pit", 4.0), ("boxes", 8.0)])
+def test_robots_start_above_ground_that_rises_beside_the_middle(
+    make_vec: Any, kind: str, size: float
+) -> None:
+    terrain = TerrainCfg({kind: 1.0}, rows=3, columns=2, size=size, border=3.0, first_levels=(2, 2))
+    env = make_vec(64, ROUGH, cfg={"scene.terrain": terrain}, array="torch").unwrapped
+    env.reset(seed=0)
+    x, y, z = env.robot.foot_pos_w.unbind(-1)
+    above = (z - GO2.foot_radius - env.sim.ground.height(x, y)).amin(1)
+    # Drawn joint positions lower a foot by up to 3.5 cm, as on a plane.
+    assert above.min() > -0.035 and above.max() < 0.25
+    raised = env.sim.root_pos_w[:, 2] - env.sim.ground.origins[:, 2] - GO2.base_height > 1e-4
+    assert raised.any()
+
+
 def test_kinds_of_a_task_with_a_generator_can_be_chosen() -> None:
     low = KindCfg(1.0, {"height": (0.02, 0.1)}, generator="stairs_up")
 
