@@ -111,10 +111,10 @@ def load_clip(
 
 
 def check_human_options(cfg: MotionCfg) -> None:
-    """Check that no option is given that has no effect on the motion of a human.
+    """Refuse options that have no effect on the motion of a human.
 
     Raises:
-        ValueError: There is one. The message names it.
+        ValueError: Such an option was given. The message names it.
     """
     if cfg.source is not None:
         raise ValueError(

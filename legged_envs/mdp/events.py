@@ -15,7 +15,6 @@ from legged_envs import rotation
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.scan import turn_points
 from legged_envs.rng import Stream
-from legged_envs.sim.gains import foot_places
 
 Range = tuple[float, float]
 """Lower and upper bound of a uniform draw."""
@@ -335,6 +334,9 @@ def _standing_feet(env: Env, base_pos: Tensor, heading: Tensor) -> Tensor:
 
 
 def _foot_table(env: Env) -> Tensor:
+    # Not above: this imports MuJoCo, which a task that is only described does not need.
+    from legged_envs.sim.gains import foot_places
+
     return torch.tensor(foot_places(env.sim.robot), dtype=torch.float32, device=env.device)
 
 

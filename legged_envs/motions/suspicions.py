@@ -190,15 +190,15 @@ def _leaves_ranges(motion: Motion, robot: RobotCfg) -> str:
 
 
 def _velocities_differ(motion: Motion) -> str:
-    """Compare the velocities in the file with the differences of its positions."""
+    """Return a warning if the velocities in the file contradict its positions, otherwise ""."""
     of_frames = linear_velocity(motion.joint_pos.double(), motion.frame_rate, motion.loop)
     in_file = motion.joint_vel.double()
     square = (of_frames**2).sum()
     if square < 1e-6:
         return ""
     product = (in_file * of_frames).sum()
-    length = (in_file**2).sum().sqrt() * square.sqrt()
-    correlation = (product / length).item() if length > 0.0 else 0.0
+    norms = (in_file**2).sum().sqrt() * square.sqrt()
+    correlation = (product / norms).item() if norms > 0.0 else 0.0
     if correlation < LEAST_CORRELATION:
         return (
             "the joint velocities in the file do not belong to its joint positions: their "

@@ -41,7 +41,10 @@ def check_constraint(algo: OnPolicyCfg, task: TaskCfg) -> None:
 
 
 def _check_effect(algo: OnPolicyCfg) -> None:
-    """Raise a ValueError if an option was given that has no effect."""
+    """Raise a ValueError if an option was given that has no effect.
+
+    Options of other constraint methods, and the stride of the critic of costs, are not checked.
+    """
     uses_lagrange = algo.lagrange.enabled or algo.constraint.method == "lagrange"
     if algo.constraint.method == "none":
         _check_default("constraint", algo.constraint, "a --constraint.method", ("critic_stride",))

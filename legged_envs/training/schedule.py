@@ -42,7 +42,7 @@ class Schedule:
         """Set all scheduled quantities for the next update.
 
         Args:
-            done: Share of the training that is done, from 0 to 1.
+            done: Share of the training that is done, from 0; above 1 counts as 1.
             env_steps: Environment steps so far, summed over robots.
         """
         self._set_physics(done)
@@ -87,8 +87,7 @@ class Schedule:
             return
         assert isinstance(self._algorithm, (PPO, BootstrapPPO))
         assert algo.gamma is not None and algo.final_gamma is not None, "prepare() completes them"
-        gamma = np.interp(done, (0.0, 1.0), (algo.gamma, algo.final_gamma))
-        self._algorithm.gamma = float(gamma)
+        self._algorithm.gamma = _on_the_way(algo.gamma, algo.final_gamma, done)
 
     def _set_trot_weight(self, env_steps: int) -> None:
         first_trot = self._prepared.first_trot
@@ -110,8 +109,10 @@ class Schedule:
 
 
 def _on_the_way(start: float, end: float, done: float) -> float:
-    """Return the value between ``start`` and ``end`` at the share ``done`` of a training."""
-    # With a time limit, ``done`` can exceed 1 in the last update.
+    """Interpolate linearly from ``start`` to ``end``; ``done`` above 1 counts as 1.
+
+    With a time limit, the share of a training that is done can exceed 1 in the last update.
+    """
     return start + (end - start) * min(done, 1.0)
 
 

@@ -131,7 +131,9 @@ def read_scheme(task_id: str, task: TaskCfg, run: Path) -> tuple[dict[str, Any],
         run: Run folder.
 
     Raises:
-        ValueError: If the run was trained without a scheme, or with one that estimates nothing.
+        FileNotFoundError: If the run has no checkpoint.
+        ValueError: If the checkpoint is of another task, or of a training without a scheme or with
+            one that estimates nothing.
     """
     checkpoint = read_checkpoint(run, task_id)
     defaults = make_training_defaults(task_id)

@@ -174,7 +174,8 @@ def agent_action_spaces(env: Layer, task: Layer) -> dict[str, Space]:
         task: The task.
 
     Raises:
-        ValueError: A wrapper changed the size of the observation, which belongs to no agent then.
+        ValueError: A wrapper changed the size of the observation, which then cannot be split among
+            the agents.
     """
     observation = env.single_observation_space
     if isinstance(observation, gym.spaces.Dict):

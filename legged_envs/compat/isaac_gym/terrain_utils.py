@@ -100,7 +100,7 @@ def random_uniform_terrain(
     Args:
         terrain: The tile.
         min_height: Least height, m.
-        max_height: Largest height, m.
+        max_height: Largest height, m, exceeded by less than a step if the steps do not fit.
         step: Step of the heights, m.
         downsampled_scale: Distance of the random heights, m. Heights between them are interpolated
             linearly. None: every point has a random height.
@@ -284,8 +284,9 @@ def stepping_stones_terrain(
     Args:
         terrain: The tile.
         stone_size: Side of a stone, m.
-        stone_distance: Distance of neighboring stones, m.
-        max_height: Largest height of a stone, up or down, m.
+        stone_distance: Gap between neighboring stones, m.
+        max_height: Stones are from −``max_height`` to ``max_height`` high, minus one unit of
+            height, m.
         platform_size: Side of the platform, m.
         depth: Height of the bottom of the holes, m.
     """
@@ -293,7 +294,7 @@ def stepping_stones_terrain(
     gap = terrain.points(stone_distance)
     top = terrain.units(max_height)
     # Isaac Gym has this range: it starts one unit lower and has no stone at the top.
-    choices = np.arange(-top - 1, top) if top else np.zeros(1, int)
+    choices = np.arange(-top - 1, top)
     terrain.height_field_raw[:] = terrain.units(depth)
     # Isaac Gym lays the rows across the longer side of a tile.
     tile = terrain.height_field_raw

@@ -38,7 +38,7 @@ class UniformVelocityCommandCfg:
     heading_command: bool = False
     """True if ωz steers towards a drawn heading."""
     heading_control_stiffness: float = 1.0
-    """Ratio of ωz and the angle to the heading, 1/s."""
+    """ωz per angle to the heading, (rad/s)/rad."""
     ranges: Any = MISSING
     """Ranges of the command, a :class:`Ranges`."""
     debug_vis: bool = False

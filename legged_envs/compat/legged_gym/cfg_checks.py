@@ -36,7 +36,9 @@ LONG_NAME = 8
 
 
 def check_fields(cfg: object) -> None:
-    """Check the fields of a configuration; fields of quite different names are the task's own.
+    """Check the fields of a configuration.
+
+    A field of an unknown name is the task's own, unless the name resembles that of a known field.
 
     A warning names fields that have no effect, :data:`IGNORED_FIELDS`.
 

@@ -53,10 +53,10 @@ class CostResults:
 
 
 def until_the_end(alive: torch.Tensor) -> torch.Tensor:
-    """Return a mask of the steps of each episode, with the step that ends it, which has a cost.
+    """Return a mask of the steps of each episode, up to and including the step that ends it.
 
     Args:
-        alive: True until the episode terminates. Shape: (steps, n), bool.
+        alive: True until the episode terminates, false in that step. Shape: (steps, n), bool.
     """
     return torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
 

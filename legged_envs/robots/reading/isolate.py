@@ -151,7 +151,15 @@ def _standing_keyframe(spec: mujoco.MjSpec) -> int:
 def _default_positions(spec: mujoco.MjSpec, key: int) -> tuple[dict[str, float], np.ndarray]:
     """Return the joint positions of a keyframe, or those nearest to 0, with bent knees.
 
-    The second result is the orientation of the root there, (w, x, y, z).
+    Args:
+        spec: The robot.
+        key: Number of the keyframe; negative without one.
+
+    Returns:
+        Position of each joint by name, and the orientation of the root, (w, x, y, z).
+
+    Raises:
+        ValueError: If the range of a joint excludes 0 and is likely in degrees.
     """
     model = spec.compile()
     data = mujoco.MjData(model)
@@ -190,7 +198,10 @@ def _joint_before(model: mujoco.MjModel, joint: int) -> int:
 
 
 def _motor_limits(spec: mujoco.MjSpec, joint_limits: dict[str, float]) -> dict[str, float]:
-    """Return the torque limits of the driven joints: the lower one of motor and joint."""
+    """Return the torque limit of each joint by name, N m: the lower one of motor and joint.
+
+    A joint whose file has neither limit has 0.
+    """
     limits = dict(joint_limits)
     for motor in spec.actuators:
         force = motor.forcerange[1]
