@@ -1,11 +1,13 @@
 """Ranges of velocity commands for robots that start on some kinds of tiles."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from legged_envs.sim.ground import Ground
+if TYPE_CHECKING:
+    from legged_envs.sim.ground import Ground
 
 VELOCITY_RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 """Names of the ranges of vx, vy and ωz, in this order."""
@@ -23,7 +25,7 @@ class KindRanges:
     def __init__(
         self,
         ranges: Mapping[str, Mapping[str, tuple[float, float]]],
-        ground: Ground | None,
+        ground: "Ground | None",
         device: torch.device,
     ):
         self._ground = ground
