@@ -684,7 +684,7 @@ def test_tiles_are_what_their_names_say() -> None:
         tile(), 1.0, 0.2, 0.0, platform_size=4.0
     ).height_field_raw
     assert {*np.unique(stones)} == {-2000, -1, 0} and (stones[22:58, 22:58] == 0).all()
-    assert 0.1 < (stones < 0).mean() < 0.4
+    assert 0.1 < (stones < -1).mean() < 0.4
 
 
 def test_rows_of_stones_lie_across_the_longer_side_of_a_tile() -> None:
