@@ -34,7 +34,7 @@ class ManagedEnv:
 
     @property
     def has_managers(self) -> bool:
-        """True if the task consists of managers with terms."""
+        """True if the task has managers and was not closed."""
         return getattr(self.task, "managers", None) is not None
 
     @property

@@ -117,10 +117,11 @@ class JointAction:
             self._reference = _find_reference(cfg.around, env)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Start the episodes of ``env_ids`` (n,). Only called for a term that is ``Stateful``.
+        """Do nothing: this term has no state.
 
-        An action term with a state, such as a filter, inherits from
-        :class:`~legged_envs.state.Stateful` too, names the state in ``STATE`` and overrides this.
+        A subclass with a state, such as a filter, also inherits from
+        :class:`~legged_envs.state.Stateful`, names the state in ``STATE``, and here resets that of
+        the environments ``env_ids`` (n,), which start episodes.
         """
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:

@@ -168,8 +168,8 @@ def reset_root(
     """Place the base of each robot upright, near the start of its environment.
 
     The start is the centre of the environment's tile on rough ground, and the world's origin on a
-    plane. A scene with its own start poses overrides both. On rough ground, the base is higher
-    where the ground near a foot is higher than in the middle of the tile.
+    plane. ``SceneCfg.start`` shifts this start and turns its heading. On rough ground, the base is
+    higher where the ground near a foot is higher than in the middle of the tile.
 
     Args:
         yaw: Bounds of the drawn turn about the vertical, relative to the start's heading, rad.

@@ -12,14 +12,15 @@ from torch import Tensor
 from legged_envs.mdp.context import Env
 
 
-def _is_due(
+def _due_rate(
     env: Env,
     duration: float,
     command: str,
 ) -> Tensor:
     """Return 1 / ``duration`` in the last ``duration`` s of the time for a goal, otherwise 0.
 
-    Shape: (num_envs,). An episode at the goal then has a total of 1, whatever the duration is.
+    Shape: (num_envs,), 1/s. A robot that is at the goal throughout that time collects 1 in total,
+    the sum over its steps times their length, whatever ``duration`` is.
     """
     time_left = env.commands[command][:, 4]
     # The last control step ends at a time left of 0, up to rounding.
@@ -44,8 +45,8 @@ def goal_position(
     goal = env.commands[command]
     way = goal[:, :3]
     squared_distance = way.square().sum(1)
-    is_due = _is_due(env, duration, command)
-    return is_due / (1.0 + squared_distance)
+    due_rate = _due_rate(env, duration, command)
+    return due_rate / (1.0 + squared_distance)
 
 
 def goal_heading(
@@ -69,8 +70,8 @@ def goal_heading(
     squared_distance = goal[:, :2].square().sum(1)
     is_near = (squared_distance < near**2).float()
     turn = goal[:, 3]
-    is_due = _is_due(env, duration, command)
-    return is_due * is_near / (1.0 + turn.square())
+    due_rate = _due_rate(env, duration, command)
+    return due_rate * is_near / (1.0 + turn.square())
 
 
 def stall(

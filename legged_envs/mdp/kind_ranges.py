@@ -47,13 +47,13 @@ class KindRanges:
         """Return the bounds of the commands of some robots.
 
         Args:
-            low: Lower bounds on all other tiles. Shape: (3,).
-            high: Upper bounds on all other tiles. Shape: (3,).
+            low: Lower bounds where the kind of a tile gives none. Shape: (3,).
+            high: Upper bounds where the kind of a tile gives none. Shape: (3,).
             env_ids: Environments of the robots, shape (n,), or a slice.
 
         Returns:
             True for robots on tiles with ranges of their own, and lower and upper bounds. Shapes:
-            (n, 1), (n, 3), (n, 3); (1,), (3,), (3,) if no range applies.
+            (n, 1), (n, 3), (n, 3); (1,), (3,), (3,) on a plane or without ranges.
         """
         has_own = torch.zeros(1, dtype=torch.bool, device=low.device)
         own_low = low

@@ -11,7 +11,8 @@ from legged_envs.tables import shorten
 GROUPS_OF_SHAPES = (2, 2, 2, 3, 3, 3)
 """Group of a robot's shapes for each group in its file, 0 to 5.
 
-Rays see the other groups only. MuJoCo draws groups 0 to 2, so what is drawn stays the same.
+Rays ignore groups 2 and 3, so they never hit a robot. MuJoCo draws groups 0 to 2, so what is drawn
+stays the same.
 """
 
 

@@ -219,7 +219,11 @@ def _make_actor(
 
 
 def _mirrored_half(core: CoreVectorEnv, actor: Inputs, critic: Inputs) -> MirroredHalf | None:
-    """Return the part that mirrors mini-batches, or None for a task that has no mirror image."""
+    """Return the part that mirrors mini-batches.
+
+    None, with a warning, if the task has no mirror image or a wrapper changes the size of its
+    observations.
+    """
     try:
         mirrored = MirroredHalf(core, actor.groups, critic.groups)
         for inputs, mirror in ((actor, mirrored.actor), (critic, mirrored.critic)):

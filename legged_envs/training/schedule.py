@@ -33,7 +33,10 @@ class Schedule:
         self._core = core
 
         self.constraints_act = _constraints_acted(prepared)
-        """True from the update on in which constraints act, also in a run resumed for longer."""
+        """True once the training has reached ``constraint.start``.
+
+        It stays true if the run is resumed for longer.
+        """
         self._trot_weight = 0.0
         if prepared.first_trot != 1.0:
             self._trot_weight = prepared.task.rewards["trot"].weight

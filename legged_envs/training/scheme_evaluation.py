@@ -15,6 +15,7 @@ from rich.table import Column, Table
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
+from legged_envs.evaluation.metrics.costs import until_the_end
 from legged_envs.runs.progress import Show, show_nothing
 from legged_envs.tasks import make_training_defaults
 from legged_envs.tasks.kind import kind_of
@@ -193,6 +194,5 @@ def estimate_error(evaluator: Evaluator, actor: HistoryActor, seed: int, show: S
     policy = Estimator(actor)
     rollout = evaluator.rollout(policy, seed, show=show)
     squares = torch.stack(policy.squares)
-    # The observation of a step is that before it.
-    stood = torch.cat((torch.ones_like(rollout.alive[:1]), rollout.alive[:-1]))
-    return squares[stood].mean().sqrt().item()
+    # The observation of a step is that before it, so the step that ends an episode counts too.
+    return squares[until_the_end(rollout.alive)].mean().sqrt().item()

@@ -83,9 +83,9 @@ class TaskMetrics:
 
     @property
     def episode_seconds(self) -> float:
-        """Duration of the episodes of this evaluation, s: at most the time limit of the task.
+        """Duration of the episodes of this evaluation, s.
 
-        Only robots that follow velocity commands walk on after it.
+        `EPISODE_SECONDS`, cut to the time limit of the task unless `OUTLASTS_TIME_LIMIT`.
         """
         if self.OUTLASTS_TIME_LIMIT:
             return self.EPISODE_SECONDS
