@@ -122,7 +122,8 @@ class TrainCfg(MotionFileOptions, Configuration):
     warm_start: Path | None = None
     """Run folder or numbered checkpoint with the actor and critic that the training starts with,
     e.g. after a change of rewards. PPO also accepts runs of the robot's other tasks: new
-    observations have no influence at first."""
+    observations have no influence at first. A training scheme accepts runs of the same scheme on
+    any task of the robot with the same observations."""
 
     coarse: float | None = None
     """Share of the training during which physics makes half as many steps, each twice as long.

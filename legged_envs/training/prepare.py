@@ -49,7 +49,6 @@ from legged_envs.training.ppo_options import Symmetry
 from legged_envs.training.result_size import size_of_results
 from legged_envs.training.scheme_options import SCHEME_CONFIGS, CTSCfg, LSTMCfg, SchemeCfg
 from legged_envs.training.schemes.history import with_history
-from legged_envs.training.schemes.registry import SCHEMES
 from legged_envs.training.task_defaults import coarse_fraction, complete_ppo, first_trot_factor
 from legged_envs.viewing.scenes import Scene, make_scenes
 
@@ -140,7 +139,7 @@ def prepare(cfg: TrainCfg) -> Prepared:
     # The video is planned before the algorithm adds its observations, which a video does not need.
     episodes, video_seconds = size_of_results(cfg, algo)
     film = make_scenes(task, total=video_seconds) if cfg.video else []
-    _add_algorithm_observations(algo, task)
+    add_algorithm_observations(algo, task)
     warm_start = None
     if cfg.warm_start is not None and checkpoint is None:
         # PPO adapts networks of another task of the same robot; mimic networks must be equal.
@@ -272,8 +271,8 @@ def _check_combination(cfg: TrainCfg, algo: AlgorithmCfg, kind: TaskKind) -> Non
                 )
     if cfg.learner == "rsl_rl":
         _check_rsl_rl(algo)
-    if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, SchemeCfg, LSTMCfg)):
-        raise ValueError(f"--warm-start is for ppo and mmppo; {given} starts with new networks")
+    if cfg.warm_start is not None and isinstance(algo, (MimicDistillationCfg, LSTMCfg)):
+        raise ValueError(f"--warm-start is not for {given}, which starts with new networks")
     noise_kept = getattr(algo, "noise_kept", 1.0)
     if noise_kept != 1.0 and cfg.warm_start is None:
         raise ValueError(
@@ -370,11 +369,14 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
     load_policy(teacher_path(algo))
 
 
-def _add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
+def add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
     """Add to a task the observation groups that only the algorithm needs."""
     if isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight:
         groups = [*task.observations, AmpCfg.group]
         check_known("--amp.group: there is no group", [algo.amp.group], groups, "groups")
         task.observations.setdefault(algo.amp.group, amp_observations())
     if isinstance(algo, SchemeCfg):
+        # The schemes import rsl_rl, which takes seconds, and PPO does without them.
+        from legged_envs.training.schemes.registry import SCHEMES
+
         SCHEMES[type(algo)].add_observations(task, algo)

@@ -13,7 +13,8 @@ from legged_envs.training import processes
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.mimic_options import MimicPPOCfg
 from legged_envs.training.options import PPOCfg
-from legged_envs.training.warm_start import load_warm_start
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.warm_start import load_equal_networks, load_warm_start
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO
 
 if TYPE_CHECKING:
@@ -85,9 +86,19 @@ def start_warm(trainer: "Trainer", checkpoint: dict[str, Any]) -> None:
                 f"{name} {has}"
             )
     with _explaining(place):
-        if isinstance(algo, PPOCfg):
+        assert place is not None
+        if isinstance(algo, SchemeCfg):
+            assert isinstance(trainer.algorithm, PPO)
+            load_equal_networks(
+                checkpoint,
+                place=place,
+                algorithm=trainer.algorithm,
+                algo=algo,
+                task_id=trainer.cfg.task_id,
+                env=trainer.env,
+            )
+        elif isinstance(algo, PPOCfg):
             assert isinstance(trainer.algorithm, (PPO, BootstrapPPO))
-            assert place is not None
             load_warm_start(
                 checkpoint,
                 place=place,

@@ -19,6 +19,10 @@ from legged_envs.tasks import make_task_cfg, registered_id
 from legged_envs.training.learner.networks import Network
 from legged_envs.training.learner.ppo import PPO
 from legged_envs.training.learner.symmetry import is_symmetric
+from legged_envs.training.options import algorithm_name
+from legged_envs.training.prepare import add_algorithm_observations
+from legged_envs.training.scheme_options import SchemeCfg
+from legged_envs.training.schemes.scheme import Scheme
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
@@ -92,6 +96,76 @@ def load_warm_start(
         algorithm.get_policy().distribution.std_param.mul_(noise)
 
 
+def load_equal_networks(
+    checkpoint: Mapping[str, Any],
+    *,
+    place: Path,
+    algorithm: PPO,
+    algo: SchemeCfg,
+    task_id: str,
+    env: RslRlVecEnv,
+) -> None:
+    """Initialize the networks of a training scheme from another run of the same scheme.
+
+    The tasks may differ in everything but the robot, the observations and the action scale, because
+    the networks of a scheme are copied as they are.
+
+    Args:
+        checkpoint: Checkpoint of the earlier run.
+        place: Path of the checkpoint, for errors.
+        algorithm: The algorithm. Its networks are changed.
+        algo: Options of the scheme.
+        task_id: Id of the task to train.
+        env: Environment of the task to train.
+
+    Raises:
+        ValueError: If the earlier run has another scheme, robot or action scale, or other
+            observations.
+        RuntimeError: If networks of both runs differ in size.
+    """
+    earlier = checkpoint["cfg"].algo
+    if type(earlier) is not type(algo):
+        raise ValueError(
+            f"{str(place)!r} is a run of {algorithm_name(earlier)}, and {algorithm_name(algo)} "
+            f"starts only with networks of its own kind: give a run of {algorithm_name(algo)}"
+        )
+    source_envs = _make_source_envs(checkpoint, place)
+    try:
+        source, target = unwrap(source_envs), unwrap(env.env)
+        _check_same_robot(place, checkpoint["task_id"], source, task_id, target)
+        _check_same_observations(place, source, target)
+    finally:
+        source_envs.close()
+    names = ["actor", "critic"]
+    for part in algorithm.parts:
+        if isinstance(part, Scheme):
+            # Its optimizer starts again, as that of the policy does.
+            names += [name for name, of in part.state().items() if isinstance(of, torch.nn.Module)]
+    algorithm.load(checkpoint["algorithm"], dict.fromkeys(names, True))
+    with torch.no_grad():
+        algorithm.get_policy().distribution.std_param.mul_(algo.noise_kept)
+
+
+def _check_same_observations(place: Path, source: CoreVectorEnv, target: CoreVectorEnv) -> None:
+    """Check that networks of one environment mean the same in another."""
+    for group in target.group_sizes:
+        here = list(_observation_columns(target, [group]))
+        there = []
+        if group in source.group_sizes:
+            there = list(_observation_columns(source, [group]))
+        if here != there:
+            raise ValueError(
+                f"the observation group {group!r} of the run {str(place)!r} has other terms, "
+                "scales or another history: a training scheme starts only with networks that read "
+                "the same observations"
+            )
+    if not torch.equal(source.actions.scale, target.actions.scale):
+        raise ValueError(
+            f"the run {str(place)!r} has another action scale: a training scheme starts only with "
+            "networks of the same action scale"
+        )
+
+
 def _networks_of(state: Mapping[str, Any]) -> dict[str, State] | None:
     """Return the states of actor and critic of a run by name, None if it has other networks."""
     if "actor_state_dict" in state:
@@ -112,11 +186,13 @@ def _groups_read_by(algorithm: PPO | BootstrapPPO, name: str) -> Sequence[str]:
 
 
 def _make_source_envs(checkpoint: Mapping[str, Any], place: Path) -> Any:
-    """Make one environment of the task that the run was trained on."""
+    """Make one environment of the task that the run was trained on, with the observations that its
+    algorithm added."""
     source_id = registered_id(checkpoint["task_id"], f"the checkpoint {str(place)!r}")
     cfg = make_task_cfg(source_id)
     if "cfg" in checkpoint:  # checkpoints of the first versions have no options
         cfg = override(cfg, checkpoint["cfg"].changes)
+        add_algorithm_observations(checkpoint["cfg"].algo, cfg)
     return gym.make_vec(source_id, num_envs=1, cfg=cfg, array="torch", observations="dict")
 
 

@@ -76,6 +76,7 @@ FORBIDDEN = {
     "evaluation.evaluator": RL_LIBRARIES,
     "viewing.play": RL_LIBRARIES,
     "training.options": ("mujoco", *RL_LIBRARIES),
+    "training.prepare": RL_LIBRARIES,
     "sweeps.plan": ("torch", "mujoco", "ray", *RL_LIBRARIES),
     "safe_benchmark.options": ("torch", "mujoco", "ray", *RL_LIBRARIES),
     "safe_benchmark.evaluation": ("ray", "stable_baselines3", "skrl", "omnisafe"),

@@ -8,9 +8,7 @@ from rsl_rl.utils import resolve_nn_activation
 from torch import nn
 
 from legged_envs.training.scheme_options import SchemeCfg
-
-KERNEL = 3
-"""Number of frames that a convolution sees."""
+from legged_envs.training.schemes.history import KERNEL
 
 EXPERTS = 4
 """Number of experts of a mixture."""
@@ -37,13 +35,6 @@ def make_encoder(cfg: SchemeCfg, frame_size: int, outputs: int) -> nn.Module:
     return MLP(size, outputs, list(cfg.encoder_hidden), cfg.activation)
 
 
-def least_frames(cfg: SchemeCfg) -> int:
-    """Return the number of frames that the encoder needs at least."""
-    if cfg.encoder != "tcn":
-        return 1
-    return 1 + (KERNEL - 1) * (2 ** len(cfg.encoder_hidden) - 1)
-
-
 class TemporalConvolution(nn.Module):
     """Convolutions over the frames of a history (Bai et al. 2018), and a linear layer.
 
@@ -51,7 +42,7 @@ class TemporalConvolution(nn.Module):
 
     Args:
         frame_size: Size of a frame.
-        frames: Number of frames, at least :func:`least_frames`.
+        frames: Number of frames, at least as many as its convolutions need.
         outputs: Size of the code.
         channels: Number of channels of each convolution.
         activation: Name of the activation after each convolution.

@@ -6,7 +6,9 @@ from typing import Any
 from legged_envs.checks import whole_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.training.scheme_options import HISTORY, SchemeCfg
-from legged_envs.training.schemes.encoders import least_frames
+
+KERNEL = 3
+"""Number of frames that a convolution of the encoder ``tcn`` sees."""
 
 
 def with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> dict[str, Any]:
@@ -50,3 +52,10 @@ def with_history(changes: Mapping[str, Any], algo: SchemeCfg, task: TaskCfg) -> 
             f"--history of at least {frames}, got {algo.history}"
         )
     return {**changes, HISTORY: algo.history}
+
+
+def least_frames(cfg: SchemeCfg) -> int:
+    """Return the number of frames that the encoder needs at least."""
+    if cfg.encoder != "tcn":
+        return 1
+    return 1 + (KERNEL - 1) * (2 ** len(cfg.encoder_hidden) - 1)

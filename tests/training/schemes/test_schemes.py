@@ -97,6 +97,42 @@ def test_a_resumed_run_is_the_run_that_never_stopped(
     assert_same(whole.algorithm.save(), resumed.algorithm.save())
 
 
+def warm_started(algo: SchemeCfg, folder: Path, task_id: str, **options: Any) -> Trainer:
+    cfg = TrainCfg(task_id, num_envs=8, iterations=9, video=False, warm_start=folder, algo=algo)
+    return Trainer(prepare(replace(cfg, **options)), Console(quiet=True))
+
+
+@pytest.mark.parametrize("name", SCHEME_CONFIGS)
+def test_a_scheme_starts_with_all_networks_of_a_run_on_another_task(
+    name: str, tmp_path: Path, assert_same: Callable[..., None]
+) -> None:
+    iterate(trainer_of(options_of(name), tmp_path), 1).save()
+    before = read_checkpoint(tmp_path, BLIND)["algorithm"]
+    trainer = warm_started(options_of(name, noise_kept=2.0), tmp_path, "Legged/Go2-Robust-v0")
+    after = trainer.algorithm.save()
+    networks = {"dreamwaq": ["decoder"], "him": ["target", "prototypes"]}.get(name, [])
+    before["actor"]["distribution.std_param"] *= 2.0
+    for part in ("actor", "critic", *networks):
+        assert_same(before[part], after[part])
+    assert trainer.iteration == 0
+    assert after["optimizer"]["state"] == after["scheme_optimizer"]["state"] == {}
+    iterate(trainer, 1)
+
+
+def test_a_scheme_starts_only_with_networks_that_mean_the_same(tmp_path: Path) -> None:
+    iterate(trainer_of(options_of("ee"), tmp_path), 1).save()
+    refused: list[tuple[SchemeCfg, dict[str, Any], str]] = [
+        (options_of("cts"), {}, "is a run of ee, and cts starts only"),
+        (options_of("ee", history=6), {}, "observation group 'policy' of the run"),
+        (options_of("ee"), {"task_id": "Legged/Go2-Rough-v0"}, "observation group 'policy'"),
+        (options_of("ee"), {"task_id": "Legged/AnymalC-Flat-v0"}, "AnymalC-Flat"),
+        (options_of("ee", hidden=(32,)), {}, "size mismatch"),
+    ]
+    for algo, options, message in refused:
+        with pytest.raises(ValueError, match=message):
+            warm_started(algo, tmp_path, **{"task_id": BLIND, **options})
+
+
 @pytest.mark.parametrize("name", SCHEME_CONFIGS)
 def test_ppo_and_scheme_train_networks_of_their_own(name: str) -> None:
     trainer = trainer_of(options_of(name))
@@ -259,7 +295,6 @@ def test_teachers_and_students_are_spread_evenly_and_act_on_codes_of_their_own()
         (EECfg(history=4), {"changes": {"observations.policy.history": 6}}, r"4.*6"),
         (EECfg(), {"task_id": "Legged/Go2-Mimic-v0"}, "mmppo"),
         (EECfg(), {"learner": "rsl_rl"}, "--learner rsl_rl"),
-        (HIMCfg(), {"warm_start": Path("runs")}, "--warm-start"),
         (CTSCfg(teacher_share=1.0), {}, r"--teacher-share 1 of --num-envs 16"),
         (CTSCfg(teacher_share=0.05), {}, r"--teacher-share 0\.05.*0 teachers"),
         (EECfg(), {"changes": {"observations.policy.history": 1}}, r"10.*1"),
