@@ -190,7 +190,9 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         observation, info = super().reset(seed=seed, options=options)
         if self.terminate == "sample" and (seed is not None or self._draws is None):
             mask = None if options is None else options.get("reset_mask")
-            begun = _begin_streams(seed, self.num_envs)
+            # Where several processes share a batch, each continues the numbers of the others.
+            first_env = getattr(getattr(self.env.unwrapped, "random", None), "first_env", 0)
+            begun = _begin_streams(seed, self.num_envs, first_env)
             # A partial reset must not change the random numbers of the other environments.
             if mask is None or self._draws is None:
                 self._draws = begun
@@ -280,11 +282,11 @@ def _with_final(info: Info, observation: Tree, ended: Array) -> Info:
 # --- random numbers -------------------------------------------------------------------------------
 
 
-def _begin_streams(seed: Seed, num_envs: int) -> NDArray[np.uint64]:
+def _begin_streams(seed: Seed, num_envs: int, first_env: int) -> NDArray[np.uint64]:
     """Return the positions at which the random streams of a seed start. Shape: (num_envs,).
 
-    That of environment i follows from (seed, i), or from (seed[i], 0) for a list of seeds. None
-    draws a seed.
+    That of environment i follows from (seed, first_env + i), or from (seed[i], 0) for a list of
+    seeds. None draws a seed.
     """
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -293,7 +295,7 @@ def _begin_streams(seed: Seed, num_envs: int) -> NDArray[np.uint64]:
         indices = np.zeros(len(seed), np.uint64)
     else:
         seeds = [seed] * num_envs
-        indices = np.arange(num_envs, dtype=np.uint64)
+        indices = np.arange(first_env, first_env + num_envs, dtype=np.uint64)
     words = np.array([int(each) % (1 << 64) for each in seeds], np.uint64)
     return _mix_bits(_mix_bits(words) ^ (indices * np.uint64(STREAM_STEP)))
 

@@ -139,7 +139,7 @@ def draw_curves(
         axis.grid(alpha=0.3)
         for i, (label, curves) in enumerate(groups.items()):
             # Runs of different tasks have different columns.
-            with_column = [curve for curve in curves if name in curve[0] or name in curve[-1]]
+            with_column = [curve for curve in curves if any(name in row for row in curve)]
             if with_column:
                 _draw_spread(axis, name, with_column, label, f"C{i}")
         if bound is not None:
@@ -204,10 +204,9 @@ def _drawn_names(groups: Mapping[str, Sequence[Curve]]) -> list[str]:
     names: dict[str, None] = {}
     for curves in groups.values():
         for curve in curves:
-            # Some columns come only later: the first and the last row have all names.
-            for name in (*curve[0], *curve[-1]):
-                if _is_drawn(name):
-                    names[name] = None
+            # Of costs, an update in which no episode ended has no column.
+            for row in curve:
+                names.update(dict.fromkeys(filter(_is_drawn, row)))
     return list(names)
 
 

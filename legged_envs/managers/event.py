@@ -93,7 +93,7 @@ class EventManager(Manager):
         """Apply the terms of a mode to the environments ``env_ids``, shape (n,)."""
         for name, term in self.cfg.items():
             if term.mode == mode:
-                self._call(name, env_ids)
+                self.call(name, env_ids)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         # Timers start at a reset too, so that an episode does not start in the middle of a wait.
@@ -112,12 +112,13 @@ class EventManager(Manager):
             env_ids = timer.advance()
             if env_ids is not None:
                 # The event draws before the timer does: both use the stream of the term.
-                self._call(name, env_ids)
+                self.call(name, env_ids)
                 self._restart_timer(name, env_ids)
                 applied.append(env_ids)
         return applied
 
-    def _call(self, name: str, env_ids: torch.Tensor) -> None:
+    def call(self, name: str, env_ids: torch.Tensor) -> None:
+        """Apply one term to the environments ``env_ids``, shape (n,), whatever its mode is."""
         term = self.cfg[name]
         term.func(self._env, env_ids, self._streams[name], **term.params)
 

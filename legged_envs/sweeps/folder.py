@@ -15,6 +15,7 @@ from legged_envs.system_checks import check_output
 from legged_envs.training.command import train_words
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import Prepared, prepare
+from legged_envs.training.standing_check import check_standing
 
 RUNS = "runs"
 """Name of the folder with the run folders, in the folder of a sweep."""
@@ -67,6 +68,7 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
         setting = repr(planned.changes)
         if setting not in checked:
             checked[setting] = prepare(training)
+            check_standing(checked[setting])
         completed = checked[setting].cfg
         runs.append(
             TrialRun(
@@ -87,12 +89,17 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
 def _training(cfg: SweepCfg, planned: PlannedRun, run_dir: Path) -> TrainCfg:
     """Return the options of the training of a run."""
     shared = {option.name: getattr(cfg, option.name) for option in fields(TrainCfg)}
+    # A whole, such as "costs", comes before changes of its parts, which it would undo.
+    wholes = {}
+    for path, value in planned.changes.items():
+        if any(given.startswith(f"{path}.") for given in cfg.changes):
+            wholes[path] = value
     return replace(
         TrainCfg(**shared),
         seed=planned.seed,
         run_dir=run_dir,
         threads=cfg.cpus_per_run,
-        changes={**cfg.changes, **planned.changes},
+        changes={**wholes, **cfg.changes, **planned.changes},
     )
 
 

@@ -157,7 +157,9 @@ def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:
     """
     if not processes.can_restart():
         return cfg
-    if cfg.run_dir is None and cfg.resume is None:
+    # A numbered checkpoint begins a new run, whose folder the restarted processes would not know.
+    is_numbered = cfg.resume is not None and cfg.resume.is_file() and cfg.resume.name != CHECKPOINT
+    if cfg.run_dir is None and (cfg.resume is None or is_numbered):
         raise ValueError(
             "torchrun --max-restarts needs --run-dir, from which the training continues after a "
             "failure"

@@ -243,6 +243,12 @@ def with_defaults(
     else:
         algo = PPOCfg()
     if isinstance(algo, PPOCfg):
+        # A resumed run has its completed options, and its std from the checkpoint.
+        if cfg.warm_start is not None and cfg.resume is None and algo.init_std is not None:
+            raise ValueError(
+                f"--init-std is for new networks, got {algo.init_std:g} with --warm-start: the "
+                "networks of the run bring their own; --noise-kept changes it"
+            )
         algo = complete_ppo(algo, defaults, cfg)
     _check_combination(cfg, algo, kind)
     _check_symmetry(algo)

@@ -4,7 +4,7 @@ The earlier run may be of another task of the same robot. The new task may have 
 and the new networks may be wider.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from legged_envs.training.learner.symmetry import is_symmetric
 from legged_envs.training.options import algorithm_name
 from legged_envs.training.prepare import add_algorithm_observations
 from legged_envs.training.scheme_options import SchemeCfg
-from legged_envs.training.schemes.scheme import Scheme
+from legged_envs.training.schemes.scheme import LABELS, Scheme
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
@@ -77,9 +77,11 @@ def load_warm_start(
     source_id = checkpoint["task_id"]
     networks = _networks_of(checkpoint["algorithm"])
     if networks is None:
+        earlier = getattr(checkpoint.get("cfg"), "algo", None)
+        name = "another algorithm" if earlier is None else algorithm_name(earlier)
         raise ValueError(
-            f"{str(place)!r} is a checkpoint of {source_id!r}, not of {task_id!r}, and its "
-            "algorithm has other networks"
+            f"{str(place)!r} is a run of {name}, and ppo cannot start with its networks: train "
+            f"with {name}, or give a run of ppo"
         )
     source_envs = _make_source_envs(checkpoint, place)
     try:
@@ -133,7 +135,8 @@ def load_equal_networks(
     try:
         source, target = unwrap(source_envs), unwrap(env.env)
         _check_same_robot(place, checkpoint["task_id"], source, task_id, target)
-        _check_same_observations(place, source, target)
+        groups = {*algorithm.actor_inputs.groups, *algorithm.critic_inputs.groups, LABELS}
+        _check_same_observations(place, groups & target.group_sizes.keys(), source, target)
     finally:
         source_envs.close()
     names = ["actor", "critic"]
@@ -146,9 +149,11 @@ def load_equal_networks(
         algorithm.get_policy().distribution.std_param.mul_(algo.noise_kept)
 
 
-def _check_same_observations(place: Path, source: CoreVectorEnv, target: CoreVectorEnv) -> None:
-    """Check that networks of one environment mean the same in another."""
-    for group in target.group_sizes:
+def _check_same_observations(
+    place: Path, groups: Iterable[str], source: CoreVectorEnv, target: CoreVectorEnv
+) -> None:
+    """Check that networks that read ``groups`` of one environment mean the same in another."""
+    for group in groups:
         here = list(_observation_columns(target, [group]))
         there = []
         if group in source.group_sizes:

@@ -401,6 +401,17 @@ def test_curves_have_units_and_lines_of_goals_and_limits():
     assert far.get_ylim()[1] < 2.0
 
 
+def test_a_cost_is_drawn_that_the_first_and_the_last_update_do_not_have():
+    rows = [{"env_steps": 1e6 * i, "reward": 1.0} for i in range(1, 7)]
+    for row in rows[1:5]:
+        row["cost/foot_slip"] = 0.1
+    whole = [{**row, "cost/foot_slip": 0.3} for row in rows]
+    for groups in ({"": [rows]}, {"": [rows], "seed 2": [whole]}):
+        slip = draw_curves(groups).axes[1]
+        assert slip.get_title() == "cost/foot slip"
+        assert len(slip.get_lines()) == len(groups)
+
+
 def test_a_report_has_the_limits_on_which_its_runs_agree(run, tmp_path):
     limits = read_cost_limits(Run(run).config["task"])
     assert limits and set(limits) == set(Run(run).evaluation["cost_limits"])

@@ -68,6 +68,10 @@ def test_without_ray_the_error_has_the_command_that_installs_it(tmp_path, monkey
         (["--seeds", "1", "-1"], "--seeds .*got -1"),
         (["--cpus-per-run", "0"], "--cpus-per-run .*got 0"),
         (["--num-envs", "0"], "--num-envs .*got 0"),
+        (
+            ["--grid", "costs.body_contact.limit=1e-9,1.0", "ppo", "--constraint.method", "p3o"],
+            "costs.body_contact.limit is 1e-09",
+        ),
         (["--address", "nowhere"], "--address .*'nowhere'"),
         (["--address", "127.0.0.1:x"], "--address .*'127.0.0.1:x'"),
         (["--seed", "2"], "'--seed'.*'--seeds'"),
@@ -121,6 +125,18 @@ def test_a_sweep_is_resumed_with_its_own_options_and_where_it_was(tmp_path, caps
     folder.rename(moved)
     assert f"'{folder}'" in refused(["--resume", str(moved)], capsys)
     assert "no sweep.json" in refused(resume, capsys)
+
+
+def test_a_whole_of_a_grid_keeps_what_is_changed_below_it(tmp_path):
+    pytest.importorskip("ray", reason=NO_RAY)
+    from legged_envs.sweeps.folder import make_runs
+
+    limit = "costs.body_contact.limit"
+    grid = ("costs=SafeLegged-v1/Go2-Flat/loose,SafeLegged-v1/Go2-Flat/tight",)
+    cfg = SweepCfg(GO2, seeds=(1,), iterations=3, grid=grid, changes={limit: 0.5})
+    for run in make_runs(cfg, tmp_path / "new"):
+        words = shlex.split(run["command"])
+        assert words.index("costs") < words.index(limit)
 
 
 def test_more_threads_than_cores_give_a_warning_with_the_number(monkeypatch):

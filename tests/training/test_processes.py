@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.tasks import make_task_cfg, make_training_defaults
 from legged_envs.tasks.kind import kind_of
 from legged_envs.training import processes
-from legged_envs.training.checkpoint import read_checkpoint
+from legged_envs.training.checkpoint import read_checkpoint, resuming_after_failure
 from legged_envs.training.options import TrainCfg
 from legged_envs.training.prepare import with_defaults
 from legged_envs.training.processes import check_agreement, count, share_of
@@ -112,6 +113,20 @@ def test_a_restart_needs_a_folder_to_go_on_from(results, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         command_line([*COMMAND[2:]])
     assert "--run-dir" in capsys.readouterr().err
+
+
+def test_a_numbered_checkpoint_needs_a_folder_for_what_continues_after_a_failure(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    numbered = tmp_path / "checkpoint_000003.pt"
+    for file in (numbered, tmp_path / CHECKPOINT):
+        file.touch()
+    cfg = TrainCfg("Legged/Go2-Flat-v0", resume=numbered)
+    with pytest.raises(ValueError, match="--run-dir"):
+        resuming_after_failure(cfg)
+    for allowed in (replace(cfg, run_dir=tmp_path), replace(cfg, resume=tmp_path / CHECKPOINT)):
+        assert resuming_after_failure(allowed) == allowed
 
 
 def test_rsl_rl_is_refused_in_several_processes(monkeypatch):

@@ -310,6 +310,8 @@ def test_a_warm_start_keeps_a_part_of_the_noise(run):
             prepare(replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6))),
             Console(quiet=True),
         )
+    with pytest.raises(ValueError, match=r"--init-std is for new networks, got 0\.3 with"):
+        prepare(replace(cfg, algo=replace(cfg.algo, init_std=0.3)))
     with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
         Trainer(prepare(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0))), Console(quiet=True))
 

@@ -11,6 +11,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import array_api_strict
@@ -704,6 +705,17 @@ def sampled(num_envs: int, seed: Any, steps: int = 8, p: float = 0.4) -> list[np
     )
     env.reset(seed=seed)
     return [terminated for _, terminated, _, _ in drive(env, steps)]
+
+
+def test_processes_that_share_a_batch_sample_what_one_process_would():
+    class Part(Chain):
+        random = SimpleNamespace(first_env=5)
+
+    env = ConstraintsAsTerminations(Part(3), rate=0.0, max_probability=0.4, terminate="sample")
+    env.reset(seed=3)
+    part = [terminated for _, terminated, _, _ in drive(env, 20)]
+    # The first environment of each batch has the largest cost, and others terminate as in one.
+    np.testing.assert_array_equal(np.array(part)[:, 1:], np.array(sampled(8, 3, steps=20))[:, 6:])
 
 
 def test_sampled_terminations_have_the_returns_of_float_dones_in_expectation():

@@ -1,5 +1,7 @@
 """The built-in rewards of LeggedGym-Ex as methods."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +15,6 @@ CFG_FIELDS = {
     "base_height": {"target": "base_height_target"},
     "torque_limits": {"soft_limit": "soft_torque_limit"},
     "dof_pos_limits": {"soft_limit": "soft_dof_pos_limit"},
-    "foot_landing_vel": {"threshold": "about_landing_threshold"},
 }
 """Parameters of a reward that are fields of ``cfg.rewards``: parameter mapped to field."""
 
@@ -37,6 +38,11 @@ class BuiltinRewards:
             params[parameter] = getattr(cfg, field)
         params.update(getattr(cfg.params, name, {}))
         return BUILTIN_REWARDS[name](self.core, **params)
+
+    def _reward_method(self, name: str) -> Callable[[], Tensor]:
+        """Return the method ``_reward_<name>``, or the built-in term of that name."""
+        own = getattr(type(self), f"_reward_{name}", None)
+        return partial(self._builtin_reward, name) if own is None else partial(own, self)
 
     def _reward_action_rate(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.action_rate`."""
@@ -131,8 +137,17 @@ class BuiltinRewards:
         return excess.clamp(0.0, 450.0).sum(1)
 
     def _reward_foot_landing_vel(self) -> Tensor:
-        """Return :func:`~legged_envs.mdp.rewards.foot_landing_vel`."""
-        return self._builtin_reward("foot_landing_vel")
+        """Return Σ v_f,z² of the feet that are about to land, (m/s)², as in LeggedGym-Ex.
+
+        These are in the air, move down, and are less than ``cfg.rewards.about_landing_threshold``
+        above the ground; their height is that of their origin minus ``foot_height_offset``.
+        """
+        cfg = self.cfg.rewards
+        robot = self.core.robot
+        velocity = robot.foot_lin_vel_w[..., 2]
+        height = robot.foot_height - cfg.foot_height_offset
+        lands = (height < cfg.about_landing_threshold) & (velocity < 0.0) & ~robot.foot_contact
+        return (velocity.square() * lands).sum(1)
 
     def _reward_gait_contact(self) -> Tensor:
         """Return :func:`~legged_envs.mdp.rewards.gait_contact`."""

@@ -8,13 +8,19 @@ from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg
 
 FIXED_VALUES: dict[str, object] = {
     "domain_rand.push_links": False,
+    "domain_rand.randomize_restitution": False,
     "asset.fix_base_link": False,
     "asset.disable_gravity": False,
     "init_state.roll_random_scale": 0.0,
     "init_state.pitch_random_scale": 0.0,
     "init_state.rot": [0.0, 0.0, 0.0, 1.0],
+    "init_state.lin_vel": [0.0, 0.0, 0.0],
+    "init_state.ang_vel": [0.0, 0.0, 0.0],
     "sensor.add_depth": False,
     "terrain.selected": False,
+    "terrain.static_friction": 1.0,
+    "terrain.dynamic_friction": 1.0,
+    "terrain.restitution": 0.0,
     "sim.gravity": [0.0, 0.0, -9.81],
     "sim.substeps": 1,
 }
@@ -23,6 +29,10 @@ IGNORED_FIELDS: dict[str, str] = {
     "asset.file": "the model is that of cfg.asset.robot or cfg.asset.name",
     "asset.foot_name": "the feet are those of the robot: RobotCfg.foot_names",
     "asset.dof_armature": "armatures are those of the model",
+    "asset.armature": "armatures are those of the model",
+    "asset.linear_damping": "nothing slows the bodies down but contacts and joints",
+    "asset.angular_damping": "nothing slows the bodies down but contacts and joints",
+    "asset.self_collisions": "the model decides which bodies collide",
     "asset.dof_vel_limits": "limits are those of the robot: RobotCfg.velocity_limits",
 }
 """Fields of LeggedGym-Ex that tasks may keep, without effect, mapped to what acts instead."""
@@ -80,8 +90,11 @@ def _check_section(section: object, base: object, path: str) -> None:
             # Two short names are alike even if both are meant.
             cutoff = 0.9 if len(name) >= LONG_NAME else 0.8
             check_spelling(f"cfg{path}", [name], known, cutoff)
-        supported = FIXED_VALUES.get(field_path[1:], value)
-        if value != supported:
+        if field_path[1:] not in FIXED_VALUES:
+            continue
+        supported = FIXED_VALUES[field_path[1:]]
+        given = list(value) if isinstance(value, tuple) else value
+        if given != supported:
             raise ValueError(
                 f"cfg{field_path} = {value!r} is not supported yet. It must be {supported!r}."
             )

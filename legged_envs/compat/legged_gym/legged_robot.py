@@ -1,6 +1,6 @@
 """LeggedGym-Ex's ``LeggedRobot``: callbacks, ``_reward_<name>`` methods and buffers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -97,6 +97,11 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """Names of the rewards."""
 
     @property
+    def reward_functions(self) -> list[Callable[[], Tensor]]:
+        """Methods of the rewards ``reward_names``, in their order."""
+        return [self._reward_method(name) for name in self.reward_names]
+
+    @property
     def episode_sums(self) -> dict[str, Tensor]:
         """Σ scale · dt · ``_reward_<name>()`` over the episode, (num_envs,) each, by name.
 
@@ -113,23 +118,28 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """
         return self.core.commands["velocity"]
 
+    # Copies: tasks of legged_gym keep the history themselves by `last_actions[:] = actions`. Here
+    # the action manager keeps it, and must not be shifted twice.
     @property
     def actions(self) -> Tensor:
-        """Actions of this step. Shape: (num_envs, num_actions)."""
-        return self.core.actions.current
+        """Copy of the actions of this step. Shape: (num_envs, num_actions)."""
+        return self.core.actions.current.clone()
 
     @property
     def last_actions(self) -> Tensor:
-        """Actions of one step ago, 0 where the episode had none. Shape: (num_envs, num_actions)."""
-        return self.core.actions.previous
-
-    @property
-    def last_last_actions(self) -> Tensor:
-        """Actions of two steps ago, 0 where the episode had none.
+        """Copy of the actions of one step ago, 0 where the episode had none.
 
         Shape: (num_envs, num_actions).
         """
-        return self.core.actions.before_previous
+        return self.core.actions.previous.clone()
+
+    @property
+    def last_last_actions(self) -> Tensor:
+        """Copy of the actions of two steps ago, 0 where the episode had none.
+
+        Shape: (num_envs, num_actions).
+        """
+        return self.core.actions.before_previous.clone()
 
     @property
     def llast_actions(self) -> Tensor:

@@ -1,6 +1,7 @@
 """The simulator of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`."""
 
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,8 +64,17 @@ class Simulator:
 
     @property
     def dof_pos_limits(self) -> Tensor:
-        """Joint limits, rad. Shape: (num_joints, 2)."""
-        return self.core.robot.joint_pos_limits
+        """Soft joint limits, rad: the share ``cfg.rewards.soft_dof_pos_limit`` of each range.
+
+        Shape: (num_joints, 2).
+        """
+        share = self._task.user.cfg.rewards.soft_dof_pos_limit
+        return torch.stack(self.core.robot.soft_joint_pos_limits(share), dim=1)
+
+    @property
+    def dof_vel_limits(self) -> Tensor:
+        """Limits of the joint velocities, rad/s. Shape: (num_joints,)."""
+        return self.core.robot.joint_vel_limits
 
     @property
     def torques(self) -> Tensor:
@@ -112,6 +122,12 @@ class Simulator:
         return self.core.robot.projected_gravity
 
     @property
+    def base_init_pos(self) -> Tensor:
+        """Position of the default pose relative to the environment's origin, m. Shape: (3,)."""
+        pos = self._task.user.cfg.init_state.pos or (0.0, 0.0, self.core.cfg.robot.base_height)
+        return torch.tensor(pos, device=self.core.device)
+
+    @property
     def base_init_quat(self) -> Tensor:
         """Orientation of the default pose, (x, y, z, w). Shape: (4,)."""
         return torch.tensor((0.0, 0.0, 0.0, 1.0), device=self.core.device)
@@ -134,8 +150,21 @@ class Simulator:
     @property
     def feet_indices(self) -> Tensor:
         """Indices of the feet among the bodies. Shape: (feet,)."""
-        bodies = torch.arange(len(self.core.sim.body_names), device=self.core.device)
-        return bodies[self.core.robot.feet]
+        return self._bodies[self.core.robot.feet]
+
+    @property
+    def penalized_contact_indices(self) -> Tensor:
+        """Indices of the bodies of ``cfg.asset.penalize_contacts_on``. Shape: (bodies,)."""
+        return self._bodies[self.core.robot.penalized_bodies]
+
+    @property
+    def termination_contact_indices(self) -> Tensor:
+        """Indices of the bodies of ``cfg.asset.terminate_after_contacts_on``. Shape: (bodies,)."""
+        return self._bodies[self.core.robot.termination_bodies]
+
+    @property
+    def _bodies(self) -> Tensor:
+        return torch.arange(len(self.core.sim.body_names), device=self.core.device)
 
     @property
     def feet_contact_indices(self) -> Tensor:
@@ -300,6 +329,23 @@ class Simulator:
 
     def update_sensors(self) -> None:
         """Do nothing: there are no sensors yet."""
+
+    def push_robots(self) -> None:
+        """Push all robots, if ``cfg.domain_rand.push_robots``."""
+        if "push" in self.core.events.cfg:
+            self.core.events.call("push", self.core.all_ids)
+
+    def set_viewer_camera(self, eye: Any, target: Any) -> None:
+        """Move the camera of pictures and windows.
+
+        Args:
+            eye: Position of the camera in the world frame, m.
+            target: Point that it looks at, m.
+        """
+        self._task.user.set_viewer_camera(eye, target)
+
+    def draw_debug_vis(self, *args: Any) -> None:
+        """Do nothing: this simulator draws no points and lines."""
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Randomize the robots of ``env_ids`` (n,) again."""

@@ -44,6 +44,8 @@ class LeggedGymTask(AdapterTask):
             BUILTIN_COSTS,
             "built in",
         )
+        # Tasks compute phases in it that their rewards and observations read.
+        user._post_physics_step_callback()
         spaces = super().build_evaluation()
         # LeggedGym-Ex's names of the sums, in addition to the means that every task logs.
         rewards = self.managers.rewards.names
@@ -77,8 +79,9 @@ class LeggedGymTask(AdapterTask):
         """Do nothing: ``_post_physics_step_callback`` advances commands and pushes."""
 
     def advance_commands_and_events(self) -> None:
-        """Advance commands and pushes by one control step."""
-        super().advance()
+        """Advance commands and pushes by one control step; not yet while the task is built."""
+        if self.env.is_built:
+            super().advance()
 
     def compute_robots(self) -> None:
         """Derive the quantities of the robots from what was read."""

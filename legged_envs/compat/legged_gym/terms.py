@@ -78,7 +78,9 @@ class RewardMethod:
 
     def __call__(self, env: Any) -> Any:
         value = getattr(env.task.user, self.method)()
-        # LeggedGym-Ex multiplies by a scale, so methods may return bools.
+        # LeggedGym-Ex multiplies by a scale, so methods may return bools, and one number for all.
+        if isinstance(value, (bool, int, float)):
+            return torch.full((env.num_envs,), float(value), device=env.device)
         if getattr(value, "dtype", None) == torch.bool:
             return value.float()
         return value

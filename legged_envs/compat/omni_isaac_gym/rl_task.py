@@ -104,6 +104,10 @@ class RLTask(UserTask):
 
         self.world = World(self.core)
         """The simulation, to which views are added."""
+        # Methods ask `self._env._world.is_playing()`, also in the trial that finds their mistakes.
+        if isinstance(env, VecEnvBase):
+            env._task = self
+            env._world = self.world
         self._make_buffers()
         # Whoever calls reset_idx in a step asks for a reset, which the adapter does afterwards: it
         # calls the method of the class.

@@ -82,9 +82,9 @@ class VecEnvBase:
         self.task = task
         """The task."""
         self._task = task
+        self._world = task.world
         if not task.core.is_built:
             task.core.build()
-        self._world = task.world
         # Under AutoReset: this class resets one step later than that.
         self._env = task.stack.env
         self._backend = backend

@@ -24,6 +24,7 @@ from legged_envs.compat.legged_gym import (
 )
 from legged_envs.envs.changes import RENAMED_REWARDS
 from legged_envs.mdp import rewards
+from legged_envs.robots import GO2
 
 N = 4
 
@@ -186,6 +187,8 @@ def test_callbacks_are_called_in_the_documented_order() -> None:
     assert robot.calls[:2] == ["_init_buffers", "_prepare_reward_function"]
     robot.calls.clear()
     robot.reset(seed=0)
+    # Once before the rewards are tried, which may read what it sets.
+    assert robot.calls.pop(0) == "_post_physics_step_callback"
     reset = [
         "reset_idx",
         "_update_terrain_curriculum",
@@ -395,6 +398,118 @@ def test_stand_still_is_that_of_legged_gym() -> None:
     expected = q.abs().sum(1) * torch.tensor([1.0, 0.0, 1.0, 1.0])
     assert expected[0] > 0.05
     torch.testing.assert_close(robot._reward_stand_still().double(), expected)
+
+
+class KeepsHistory(LeggedRobot):
+    """Keeps the actions as LeggedGym-Ex's ``_pre_sim_step`` does, and velocities as legged_gym."""
+
+    def _pre_sim_step(self, actions: torch.Tensor) -> torch.Tensor:
+        actions = actions.clamp(-100.0, 100.0)
+        self.llast_actions[:] = self.last_actions[:]
+        self.last_actions[:] = self.actions[:]
+        self.actions[:] = actions[:]
+        return actions
+
+    def post_physics_step(self) -> None:
+        super().post_physics_step()
+        self.last_actions[:] = self.actions[:]
+        self.simulator.last_dof_vel[:] = self.simulator.dof_vel[:]
+
+
+def test_a_task_that_keeps_the_history_of_actions_itself_has_the_same_rewards() -> None:
+    scales = {"action_rate": -0.1, "action_smoothness": -0.1, "dof_acc": -1e-6}
+    options = {f"rewards__scales__{name}": scale for name, scale in scales.items()}
+    own, usual = make(KeepsHistory, **options), make(**options)
+    given = [torch.zeros(N, 12), torch.zeros(N, 12)]
+    for _ in range(5):
+        given.append(torch.randn(N, 12))
+        rewards = own.step(given[-1])[2], usual.step(given[-1])[2]
+        assert torch.equal(*rewards)
+        smoothness = (given[-1] - 2 * given[-2] + given[-3]).square().sum(1)
+        torch.testing.assert_close(own._reward_action_smoothness(), smoothness)
+
+
+def test_limits_of_joints_are_the_soft_ones_of_leggedgym_ex() -> None:
+    simulator = make(rewards__soft_dof_pos_limit=0.6).simulator
+    hard = simulator.core.robot.joint_pos_limits.double()
+    middle, span = hard.mean(1), hard[:, 1] - hard[:, 0]
+    expected = torch.stack((middle - 0.3 * span, middle + 0.3 * span), 1)
+    torch.testing.assert_close(simulator.dof_pos_limits.double(), expected, atol=1e-6, rtol=0)
+
+
+class Phases(LeggedRobot):
+    """As the G1 of unitree_rl_gym: rewards and observations read what a callback of the step sets."""
+
+    def _post_physics_step_callback(self) -> None:
+        self.phase = (self.episode_length_buf * self.dt) % 0.8 / 0.8
+        super()._post_physics_step_callback()
+
+    def check_termination(self) -> None:
+        forces = self.simulator.link_contact_forces
+        touches = forces[:, self.simulator.termination_contact_indices].norm(dim=-1) > 10.0
+        self.time_out_buf = self.episode_length_buf > self.max_episode_length
+        self.reset_buf = touches.any(1) | self.time_out_buf
+
+    def compute_reward(self) -> None:
+        self.rew_buf[:] = 0.0
+        for name, function in zip(self.reward_names, self.reward_functions, strict=True):
+            reward = function() * self.reward_scales[name]
+            self.rew_buf += reward
+            self.episode_sums[name] += reward
+
+    def compute_observations(self) -> None:
+        super().compute_observations()
+        self.obs_buf = torch.cat((self.obs_buf, self.phase[:, None]), dim=1)
+
+    def _reset_root_states(self, env_ids: torch.Tensor) -> None:
+        pos = self.simulator.base_init_pos.repeat(len(env_ids), 1)
+        zeros = torch.zeros(len(env_ids), 3)
+        quat = self.simulator.base_init_quat.repeat(len(env_ids), 1)
+        self.simulator.reset_root_states(env_ids, pos, quat, zeros, zeros)
+
+    def _reward_alive(self) -> float:
+        return 1.0
+
+    def _reward_stance(self) -> torch.Tensor:
+        return self.phase < 0.55
+
+
+def test_a_task_of_unitree_rl_gyms_kind_runs_as_it_is() -> None:
+    scales = {"rewards__scales__alive": 0.5, "rewards__scales__stance": 1.0}
+    robot = make(Phases, env__num_observations=49, rewards__scales__torques=-1e-5, **scales)
+    assert robot.simulator.base_pos[0].tolist() == pytest.approx([0, 0, GO2.base_height])
+    names = [robot.core.sim.body_names[i] for i in robot.simulator.penalized_contact_indices]
+    assert names == [*GO2.penalized_bodies]
+    for t in range(1, 4):
+        obs, _, reward, *_ = robot.step(torch.zeros(N, 12))
+        assert obs[:, -1].tolist() == pytest.approx([0.02 * t / 0.8] * N)
+        assert robot.reward_names == ["tracking_lin_vel", "torques", "alive", "stance"]
+        tracking = robot._reward_tracking_lin_vel()
+        torques = robot.simulator.torques.square().sum(1)
+        torch.testing.assert_close(reward, 0.02 * (tracking + 1.5 - 1e-5 * torques))
+
+
+def test_pushes_of_the_simulator_are_those_of_the_configuration() -> None:
+    pushed, still = make(domain_rand__max_push_vel_xy=0.7), make(domain_rand__push_robots=False)
+    for robot in (pushed, still):
+        robot.simulator.push_robots()
+    change = pushed.core.robot.root_lin_vel_w - still.core.robot.root_lin_vel_w
+    assert (change[:, :2].abs() <= 0.7).all() and (change[:, :2] != 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("terrain__static_friction", 0.2),
+        ("terrain__restitution", 0.5),
+        ("domain_rand__randomize_restitution", True),
+        ("init_state__lin_vel", (1.0, 0.0, 0.0)),
+    ],
+)
+def test_physics_that_this_simulator_has_not_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"cfg\.{field.replace('__', '.')} = .* not supported"):
+        make(**{field: value})
+    make(init_state__lin_vel=(0.0, 0.0, 0.0), terrain__static_friction=1.0)
 
 
 def test_fields_of_an_asset_without_effect_are_named() -> None:

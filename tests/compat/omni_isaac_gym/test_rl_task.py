@@ -122,6 +122,25 @@ class Stand(RLTask):
 legged_envs.register("Test/Stand-RLTask-v0", Stand, config)
 
 
+class Asks(Stand):
+    """Begins its steps as the tasks of OmniIsaacGymEnvs do."""
+
+    def pre_physics_step(self, actions):
+        if not self._env._world.is_playing():
+            return
+        super().pre_physics_step(actions)
+
+
+legged_envs.register("Test/Asks-RLTask-v0", Asks, config)
+
+
+def test_a_task_may_ask_its_environment_whether_the_world_is_playing():
+    assert stepped(Asks).step(torch.zeros(4, 12))[0].shape == (4, 27)
+    envs = gym.make_vec("Test/Asks-RLTask-v0", 4)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+
+
 def stepped(task=Stand, kind=VecEnvBase, backend="torch", **env_settings):
     env = kind(headless=True)
     env.set_task(task("stand", SimConfig(config(**env_settings)), env), backend=backend)

@@ -15,7 +15,8 @@ from legged_envs.envs import make_core
 from legged_envs.policy.lookup import policy_and_task
 from legged_envs.policy.policy import load_policy
 from legged_envs.training.checkpoint import read_checkpoint
-from legged_envs.training.options import TrainCfg
+from legged_envs.training.learner_options import AmpCfg
+from legged_envs.training.options import PPOCfg, TrainCfg
 from legged_envs.training.prepare import prepare
 from legged_envs.training.scheme_options import (
     SCHEME_CONFIGS,
@@ -97,7 +98,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(
     assert_same(whole.algorithm.save(), resumed.algorithm.save())
 
 
-def warm_started(algo: SchemeCfg, folder: Path, task_id: str, **options: Any) -> Trainer:
+def warm_started(algo: PPOCfg, folder: Path, task_id: str, **options: Any) -> Trainer:
     cfg = TrainCfg(task_id, num_envs=8, iterations=9, video=False, warm_start=folder, algo=algo)
     return Trainer(prepare(replace(cfg, **options)), Console(quiet=True))
 
@@ -131,6 +132,11 @@ def test_a_scheme_starts_only_with_networks_that_mean_the_same(tmp_path: Path) -
     for algo, options, message in refused:
         with pytest.raises(ValueError, match=message):
             warm_started(algo, tmp_path, **{"task_id": BLIND, **options})
+    with pytest.raises(ValueError, match="is a run of ee, and ppo cannot start"):
+        warm_started(PPOCfg(hidden=(16,)), tmp_path, task_id=BLIND)
+    # No network of the scheme reads the observations of a style.
+    styled = replace(options_of("ee"), amp=AmpCfg(amp_reward_weight=0.02))
+    warm_started(styled, tmp_path, task_id=BLIND, clips=("trot",))
 
 
 @pytest.mark.parametrize("name", SCHEME_CONFIGS)
