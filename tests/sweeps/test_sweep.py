@@ -69,8 +69,12 @@ def test_without_ray_the_error_has_the_command_that_installs_it(tmp_path, monkey
         (["--cpus-per-run", "0"], "--cpus-per-run .*got 0"),
         (["--num-envs", "0"], "--num-envs .*got 0"),
         (
-            ["--grid", "costs.body_contact.limit=1e-9,1.0", "ppo", "--constraint.method", "p3o"],
-            "costs.body_contact.limit is 1e-09",
+            [
+                *("--changes", "costs.joint_position.params.soft_limit", "0.1"),
+                *("--grid", "costs.joint_position.limit=0.9,0.001"),
+                *("ppo", "--constraint.method", "p3o"),
+            ],
+            "costs.joint_position.limit is 0.001, .* stands already has",
         ),
         (["--address", "nowhere"], "--address .*'nowhere'"),
         (["--address", "127.0.0.1:x"], "--address .*'127.0.0.1:x'"),
