@@ -125,7 +125,7 @@ class Simulator:
     def base_init_pos(self) -> Tensor:
         """Position of the default pose relative to the environment's origin, m. Shape: (3,)."""
         pos = self._task.user.cfg.init_state.pos or (0.0, 0.0, self.core.cfg.robot.base_height)
-        return torch.tensor(pos, device=self.core.device)
+        return torch.tensor(pos, dtype=torch.float32, device=self.core.device)
 
     @property
     def base_init_quat(self) -> Tensor:
