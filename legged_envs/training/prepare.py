@@ -376,7 +376,15 @@ def _check_algorithm(algo: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def add_algorithm_observations(algo: AlgorithmCfg, task: TaskCfg) -> None:
-    """Add to a task the observation groups that only the algorithm needs."""
+    """Add to a task the observation groups that only the algorithm needs.
+
+    Args:
+        algo: Options of the algorithm.
+        task: Configuration of the task, which is changed.
+
+    Raises:
+        ValueError: If the task lacks the observations that the algorithm learns from.
+    """
     if isinstance(algo, OnPolicyCfg) and algo.amp.amp_reward_weight:
         groups = [*task.observations, AmpCfg.group]
         check_known("--amp.group: there is no group", [algo.amp.group], groups, "groups")

@@ -80,8 +80,8 @@ def load_warm_start(
         earlier = getattr(checkpoint.get("cfg"), "algo", None)
         name = "another algorithm" if earlier is None else algorithm_name(earlier)
         raise ValueError(
-            f"{str(place)!r} is a run of {name}, and ppo cannot start with its networks: train "
-            f"with {name}, or give a run of ppo"
+            f"{str(place)!r} is a run of {name} on {source_id!r}, whose networks ppo cannot use: "
+            f"give a run of ppo, or train with {name}"
         )
     source_envs = _make_source_envs(checkpoint, place)
     try:

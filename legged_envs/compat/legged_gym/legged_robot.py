@@ -98,7 +98,10 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     @property
     def reward_functions(self) -> list[Callable[[], Tensor]]:
-        """Methods of the rewards ``reward_names``, in their order."""
+        """Method of each reward in ``reward_names``. Each returns the reward before its scale.
+
+        Shape of what each method returns: (num_envs,).
+        """
         return [self._reward_method(name) for name in self.reward_names]
 
     @property

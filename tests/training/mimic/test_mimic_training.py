@@ -282,7 +282,7 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*nowhere"):
         trainer_of(tiny(tmp_path, warm_start=tmp_path / "nowhere"))
     with pytest.raises(
-        ValueError, match=r"checkpoint of 'Legged/Go2-Mimic-v0', not of 'Legged/Go2-Flat-v0'"
+        ValueError, match=r"is a run of mmppo on 'Legged/Go2-Mimic-v0', whose networks ppo cannot"
     ):
         trainer_of(TrainCfg(FLAT, num_envs=2, warm_start=run))
 

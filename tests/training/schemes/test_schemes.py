@@ -132,7 +132,9 @@ def test_a_scheme_starts_only_with_networks_that_mean_the_same(tmp_path: Path) -
     for algo, options, message in refused:
         with pytest.raises(ValueError, match=message):
             warm_started(algo, tmp_path, **{"task_id": BLIND, **options})
-    with pytest.raises(ValueError, match="is a run of ee, and ppo cannot start"):
+    with pytest.raises(
+        ValueError, match=r"is a run of ee on .*, whose networks ppo cannot use: .* train with ee"
+    ):
         warm_started(PPOCfg(hidden=(16,)), tmp_path, task_id=BLIND)
     # No network of the scheme reads the observations of a style.
     styled = replace(options_of("ee"), amp=AmpCfg(amp_reward_weight=0.02))
