@@ -89,7 +89,8 @@ def make_runs(cfg: SweepCfg, folder: Path) -> list[TrialRun]:
 def _training(cfg: SweepCfg, planned: PlannedRun, run_dir: Path) -> TrainCfg:
     """Return the options of the training of a run."""
     shared = {option.name: getattr(cfg, option.name) for option in fields(TrainCfg)}
-    # A whole, such as "costs", comes before changes of its parts, which it would undo.
+    # If the sweep sets a whole section such as "costs", and a change sets a path below it, the
+    # section is set first. Set later, it would overwrite the path.
     wholes = {}
     for path, value in planned.changes.items():
         if any(given.startswith(f"{path}.") for given in cfg.changes):

@@ -150,10 +150,12 @@ def _requested_folder(cfg: TrainCfg) -> Path:
 def resuming_after_failure(cfg: TrainCfg) -> TrainCfg:
     """Return the options with which ``torchrun --max-restarts`` continues after a failure.
 
-    They resume the run folder if it has a checkpoint. The first start gets its options back.
+    After a restart, ``resume`` is the run folder if it has a checkpoint. Otherwise ``cfg`` is
+    returned unchanged.
 
     Raises:
-        ValueError: If there is no run folder that a second start could find again.
+        ValueError: If ``torchrun`` may restart, and no run folder is given that a restarted process
+            can find.
     """
     if not processes.can_restart():
         return cfg

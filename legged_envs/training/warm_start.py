@@ -123,13 +123,13 @@ def load_equal_networks(
     Raises:
         ValueError: If the earlier run has another scheme, robot or action scale, or other
             observations.
-        RuntimeError: If networks of both runs differ in size.
+        RuntimeError: If a network has different sizes in the two runs.
     """
     earlier = checkpoint["cfg"].algo
     if type(earlier) is not type(algo):
         raise ValueError(
             f"{str(place)!r} is a run of {algorithm_name(earlier)}, and {algorithm_name(algo)} "
-            f"starts only with networks of its own kind: give a run of {algorithm_name(algo)}"
+            f"starts only with networks of the same scheme: give a run of {algorithm_name(algo)}"
         )
     source_envs = _make_source_envs(checkpoint, place)
     try:
@@ -142,7 +142,7 @@ def load_equal_networks(
     names = ["actor", "critic"]
     for part in algorithm.parts:
         if isinstance(part, Scheme):
-            # Its optimizer starts again, as that of the policy does.
+            # Only networks are loaded: the optimizers of scheme and policy start from scratch.
             names += [name for name, of in part.state().items() if isinstance(of, torch.nn.Module)]
     algorithm.load(checkpoint["algorithm"], dict.fromkeys(names, True))
     with torch.no_grad():
@@ -152,7 +152,8 @@ def load_equal_networks(
 def _check_same_observations(
     place: Path, groups: Iterable[str], source: CoreVectorEnv, target: CoreVectorEnv
 ) -> None:
-    """Check that networks that read ``groups`` of one environment mean the same in another."""
+    """Check that two environments have the same terms, history and scales in observation groups,
+    and the same action scale."""
     for group in groups:
         here = list(_observation_columns(target, [group]))
         there = []

@@ -40,7 +40,7 @@ class BuiltinRewards:
         return BUILTIN_REWARDS[name](self.core, **params)
 
     def _reward_method(self, name: str) -> Callable[[], Tensor]:
-        """Return the method ``_reward_<name>``, or the built-in term of that name."""
+        """Return the method ``_reward_<name>`` if it exists, otherwise the built-in term."""
         own = getattr(type(self), f"_reward_{name}", None)
         return partial(self._builtin_reward, name) if own is None else partial(own, self)
 
@@ -137,10 +137,11 @@ class BuiltinRewards:
         return excess.clamp(0.0, 450.0).sum(1)
 
     def _reward_foot_landing_vel(self) -> Tensor:
-        """Return Σ v_f,z² of the feet that are about to land, (m/s)², as in LeggedGym-Ex.
+        """Return the squared vertical velocities of feet that are about to land, summed, (m/s)².
 
-        These are in the air, move down, and are less than ``cfg.rewards.about_landing_threshold``
-        above the ground; their height is that of their origin minus ``foot_height_offset``.
+        A foot is about to land if it has no contact, moves down, and its height is less than
+        ``cfg.rewards.about_landing_threshold``. The height of a foot is the height of its origin
+        above the ground minus ``cfg.rewards.foot_height_offset``. Source: LeggedGym-Ex.
         """
         cfg = self.cfg.rewards
         robot = self.core.robot

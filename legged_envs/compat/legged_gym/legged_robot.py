@@ -98,9 +98,9 @@ class LeggedRobot(BuiltinRewards, BaseTask):
 
     @property
     def reward_functions(self) -> list[Callable[[], Tensor]]:
-        """Method of each reward in ``reward_names``. Each returns the reward before its scale.
+        """Functions of the rewards in ``reward_names``, in the same order.
 
-        Shape of what each method returns: (num_envs,).
+        Each returns the reward without its scale. Shape: (num_envs,).
         """
         return [self._reward_method(name) for name in self.reward_names]
 
@@ -121,8 +121,8 @@ class LeggedRobot(BuiltinRewards, BaseTask):
         """
         return self.core.commands["velocity"]
 
-    # Copies: tasks of legged_gym keep the history themselves by `last_actions[:] = actions`. Here
-    # the action manager keeps it, and must not be shifted twice.
+    # These are copies. Tasks of legged_gym update the history by `last_actions[:] = actions`. The
+    # action manager already updates it, and such a write must not change the manager's buffers.
     @property
     def actions(self) -> Tensor:
         """Copy of the actions of this step. Shape: (num_envs, num_actions)."""
