@@ -44,7 +44,7 @@ class LeggedGymTask(AdapterTask):
             BUILTIN_COSTS,
             "built in",
         )
-        # Tasks compute phases in it that their rewards and observations read.
+        # Rewards and observations are tried below, and may read phases that this method computes.
         user._post_physics_step_callback()
         spaces = super().build_evaluation()
         # LeggedGym-Ex's names of the sums, in addition to the means that every task logs.
@@ -79,7 +79,10 @@ class LeggedGymTask(AdapterTask):
         """Do nothing: ``_post_physics_step_callback`` advances commands and pushes."""
 
     def advance_commands_and_events(self) -> None:
-        """Advance commands and pushes by one control step; not yet while the task is built."""
+        """Advance commands and pushes by one control step.
+
+        Nothing happens while :meth:`build_evaluation` tries the user's methods.
+        """
         if self.env.is_built:
             super().advance()
 
